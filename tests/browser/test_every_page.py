@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import frot
-from frot.cli.reproduce.command import Entry, write_experiments
+from frot.cli.reproduce.command import ReportEntry, write_experiments
 from frot.cli.reproduce.fig1 import EXPERIMENT, fig1
 from frot.datasets import toy
 from frot.show.page import Cell, Claim, Column, PageTable, Section, number, picture, write_page
@@ -28,7 +28,7 @@ def write(kind, folder):
 
         return write_match_page(fake_match(), path)
     if kind == "experiments":
-        return write_experiments([Entry(EXPERIMENT, fig1(n=10))], path)
+        return write_experiments([ReportEntry(EXPERIMENT, fig1(n=10))], path)
     rows = [[Cell("FROT", note="worst mix"), number(2.0, ".1f"), Cell("fails", badge="failed")]]
     columns = [Column("method", "text"), Column("value"), Column("claim", "text")]
     result = frot.solve(X, Y, groups)

@@ -81,7 +81,7 @@ def test_groups_that_tell_nothing_are_named(X):
     blocks, flat = made(X, {"constant": [0], "rest": [1, 2]})
     assert [block.name for block in blocks] == ["rest"]
     assert flat == ("constant",)
-    with pytest.raises(frot.InputError, match="none tells cells apart"):
+    with pytest.raises(frot.InputError, match="no group has values that vary"):
         made(X, {"constant": [0]})
 
 

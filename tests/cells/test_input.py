@@ -40,5 +40,5 @@ def test_what_cannot_be_read_is_named(tmp_path, text, obs, message):
 
 def test_other_kinds_of_files_are_refused(tmp_path):
     (tmp_path / "x.docx").write_text("")
-    with pytest.raises(frot.InputError, match=r"is no .h5ad, .csv, .tsv or .txt file"):
+    with pytest.raises(frot.InputError, match=r"is not an .h5ad, .csv, .tsv or .txt file"):
         read_cells(tmp_path / "x.docx")

@@ -90,6 +90,6 @@ def test_the_page_says_what_was_found(days, tmp_path):
     kept = days[0].transition_matrix("fate").to_numpy()[0, 0]
     assert f">{kept:.3f}<" in page
     assert page.count(">left out<") == sum(not one.passed for one in days[0].about)
-    assert len(re.findall(r"badge[^>]*>passed<", page)) == sum(one.passed for one in days[0].about)
+    assert len(re.findall(r"badge[^>]*>taken<", page)) == sum(one.passed for one in days[0].about)
     plain = write_coupling_report(days[0], tmp_path / "plain.html").read_text(encoding="utf-8")
     assert "Cell types" not in plain

@@ -101,8 +101,8 @@ def test_a_time_limit_is_for_all_days():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"days": [3]}, "days: give two at least"),
-        ({"days": [3, 4, 3]}, "days: one is given twice"),
+        ({"days": [3]}, "days: give at least two"),
+        ({"days": [3, 4, 3]}, "days: a day is given twice"),
         ({"days": [3, 8]}, "days: day has no 8"),
         ({"colour": 1}, "colour: is not an option of couplings"),
         ({"growth": "dying"}, "growth: must be > 0"),

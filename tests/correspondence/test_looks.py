@@ -101,7 +101,7 @@ def test_a_second_look_is_better_than_the_first_alone(made):
     assert np.median(errors[1]) < np.median(errors[0])
     assert two[1]["rigidity"] > one[1]["rigidity"]
     expected = torch.sqrt(looks.first.votes * looks.mirrored.votes)
-    assert torch.equal(looks.together.votes, expected)
+    assert torch.equal(looks.combined.votes, expected)
     where = looks.first.pair
     grids = where.layers.source_grid, where.layers.target_grid
     sizes = where.source.size, where.target.size
@@ -133,7 +133,7 @@ def test_what_is_its_own_mirror_image_is_not_taken_for_a_reflection(made, shift,
     assert not made(source, mirror_image(symmetric(cat(), shift, light))).reflected
     # Asked all the same, the two looks find as much for a reflection as against it.
     first = made._first(features := made.pair_features(source, target), made.solve(features))
-    again = made._looked_again(replace(first, first=Sure(first.first, OPEN + 0.01)))
+    again = made._second_look(replace(first, first=Sure(first.first, OPEN + 0.01)))
     assert again.mirrored is not None
     assert not replace(again, first=first.first).reflected
     assert again.mirrored.reflection == pytest.approx(-first.first.reflection, abs=CONFIRMED)
@@ -219,7 +219,7 @@ def test_cells_beyond_the_edge_have_no_say_in_either_look(backbone):
     assert looks.mirrored is not None
     inside = features.layers.source_grid.inside(features.source.size)
     assert not inside.all()
-    for look in (looks.first, looks.mirrored, looks.together):
+    for look in (looks.first, looks.mirrored, looks.combined):
         votes = to_numpy(look.votes)
         assert not votes[~inside].any()
         assert votes[inside].any(axis=1).all()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import frot
-from frot.problem.marginals import KEPT, Marginals, Side, unit_mass
+from frot.problem.marginals import KEPT, MarginalPrice, Marginals, unit_mass
 from frot.problem.terms import check_tau
 
 INF = float("inf")
@@ -19,7 +19,7 @@ SHARES = st.lists(st.floats(1e-6, 1e3), min_size=1, max_size=6).map(np.array)
 def test_price_and_dual_are_conjugate(share: np.ndarray, tau: float) -> None:
     """The best potentials for given masses prove their price: -f = tau log(x / a)."""
     weights = np.linspace(0.5, 1.5, len(share))
-    masses, side = share * weights, Side(tau)
+    masses, side = share * weights, MarginalPrice(tau)
     f = -tau * np.log(share)
     assert side.kept(weights, f) == pytest.approx(masses)
     price = side.price(weights, masses)
@@ -31,10 +31,10 @@ def test_price_and_dual_are_conjugate(share: np.ndarray, tau: float) -> None:
 
 def test_next_to_all_that_is_kept_costs_what_little_it_does() -> None:
     weights = np.ones(1)
-    assert Side(1e20).price(weights, np.array([1.0 + 2.0**-30])) == pytest.approx(
+    assert MarginalPrice(1e20).price(weights, np.array([1.0 + 2.0**-30])) == pytest.approx(
         0.5e20 * 2.0**-60, rel=1e-8
     )
-    assert Side(INF).price(weights, np.array([5.0])) == 0.0
+    assert MarginalPrice(INF).price(weights, np.array([5.0])) == 0.0
 
 
 @pytest.mark.parametrize("tau", [(1.0, 3.0), (INF, 2.0), (0.5, INF)])

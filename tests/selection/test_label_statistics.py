@@ -140,7 +140,7 @@ def test_how_many_labellings_go_together_does_not_matter(monkeypatch):
     monkeypatch.setattr(_label_statistics, "CACHE_BYTES", 1000)
     np.testing.assert_allclose(sums.under(labels), whole)
     monkeypatch.setattr(_label_statistics, "LABEL_BYTES", 60 * 8 * 5)
-    assert sums.together == 5
+    assert sums.chunk_size == 5
 
 
 def test_large_offsets_lose_no_digits_in_dense_nor_in_sparse_tables():

@@ -1,4 +1,4 @@
-"""What every other room stands on and what knows nothing of transport.
+"""What every other room is built on: errors, arrays, checks, files, workers. No transport.
 
 Errors, arrays of any library, checks of arguments, files, tables, the store that survives a crash
 (SQLite), deadlines, interrupts, work in parallel. Plain values go in and come out, checked. Nothing

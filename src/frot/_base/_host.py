@@ -1,4 +1,4 @@
-"""NumPy as a namespace of the array API, without what makes its shortest functions slow.
+"""NumPy as an array API namespace, with faster versions of its shortest functions.
 
 A small problem is solved in some hundred calls, most of them reductions of a few numbers, which
 NumPy's own functions take three times as long for as the loops behind them. The rest is

@@ -1,4 +1,4 @@
-"""What is read of an AnnData, or of anything that has its attributes: columns, values, names."""
+"""Columns, values and names of an AnnData, or of anything that has its attributes."""
 
 from __future__ import annotations
 

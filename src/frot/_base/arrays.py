@@ -1,4 +1,4 @@
-"""Arrays of any library that speaks the array API: where they live, and the way there and back."""
+"""Arrays of any array API library: which device they are on, and conversion there and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What frot raises and warns, and the one door to optional libraries."""
+"""Exceptions and warnings of frot, and `require`, which imports optional dependencies."""
 
 from __future__ import annotations
 

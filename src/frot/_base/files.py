@@ -1,4 +1,4 @@
-"""Files: either complete or not there, and what every ``save`` writes and `load` reads.
+"""Files written atomically: checks of paths, the archives of every ``save``, and `load`.
 
 An answer is saved as an ``.npz`` of plain arrays, one of which, ``kind``, says what it holds. There
 are no pickles in it, so that reading a file from elsewhere runs no code.

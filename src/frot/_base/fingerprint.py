@@ -1,4 +1,4 @@
-"""A fingerprint of data and options: the same in every session, other for other work."""
+"""A hash of data and options: the same in every session, different for different work."""
 
 from __future__ import annotations
 

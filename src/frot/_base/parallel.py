@@ -1,4 +1,4 @@
-"""Independent tasks over whatever there is: a loop, processes, threads, or a Dask cluster."""
+"""Independent tasks in a loop, in processes, in threads or on a Dask cluster."""
 
 from __future__ import annotations
 

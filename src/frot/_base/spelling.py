@@ -1,4 +1,4 @@
-"""Arguments with a second name, and words of other libraries that are refused with ours."""
+"""Second names (aliases) of arguments; names of other libraries are refused with ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The crash-proof store: finished pieces of work in one SQLite file, each committed by itself."""
+"""The checkpoint store: finished pieces of work in one SQLite file, each committed by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validation, once, at the door: one clear error that names the argument and the fix.
+"""Validation of arguments: one clear error that names the argument and the fix.
 
 Whatever a user passes for numbers comes out as float64, or stays in its own array library.
 """

@@ -1,4 +1,4 @@
-"""What `solve_batch` returns, how it is saved, and what is read back."""
+"""`BatchResult`: what `solve_batch` returns, how it is saved, and what is read back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ascents of a batch: who is done, with what proof."""
+"""The ascents of a batch: which members are solved, and with what proof."""
 
 from __future__ import annotations
 

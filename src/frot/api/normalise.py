@@ -14,7 +14,7 @@ from frot.costs import Costs
 from frot.costs.protocol import UNIT
 from frot.problem.bounds import c_transforms
 from frot.problem.terms import NORMALISATIONS
-from frot.solvers.exact.column_generation import CUTS, tamed_potentials
+from frot.solvers.exact.column_generation import CUTS, clipped_potentials
 from frot.solvers.oracles import NetworkSimplex
 
 # Entries of costs of both signs whose mean is taken exactly, at most.
@@ -116,7 +116,7 @@ def _proven(
     for cut in CUTS:
         if _is_known(found, optimum):
             break
-        for g in tamed_potentials(cost, a, b, cut * abs(optimum)):
+        for g in clipped_potentials(cost, a, b, cut * abs(optimum)):
             found = max(found, _dual_value(cost, a, b, g))
     return found
 

@@ -1,4 +1,4 @@
-"""From checked options to a result: the problem is made, and solved without light points.
+"""From checked options to a result: make the problem, leave out weightless points, solve.
 
 Points of zero weight, or next to none, are put back after.
 """
@@ -19,7 +19,7 @@ from frot.api.normalise import normalise_costs
 from frot.costs import Costs
 from frot.plans.plan import Plan
 from frot.problem.adversary import SimplexFamily
-from frot.problem.marginals import Side
+from frot.problem.marginals import MarginalPrice
 from frot.problem.problem import Problem
 from frot.problem.result import Result, Status
 from frot.problem.terms import ProblemTerms, amount_at, check_range, check_terms
@@ -120,7 +120,7 @@ class SolverRun:
         else:
             result = finish(
                 lambda: self._solve(problem.part(light.rows, light.cols)),
-                lambda found: _with_light(problem, found, light),
+                lambda found: _with_negligible(problem, found, light),
             )
         warn_if_destroyed(problem, result)
         return result
@@ -140,7 +140,7 @@ class SolverRun:
         )
 
 
-class Light(NamedTuple):
+class NegligiblePoints(NamedTuple):
     """Rows and columns that matter, and what all others together cost at most."""
 
     rows: np.ndarray
@@ -148,7 +148,7 @@ class Light(NamedTuple):
     cost: float
 
 
-def negligible(problem: Problem) -> Light | None:
+def negligible(problem: Problem) -> NegligiblePoints | None:
     """Find points of so little weight that nothing depends on them; None if there are none.
 
     Weights of 1e-300, from exponentials, on points far away would otherwise ask an algorithm for
@@ -173,10 +173,10 @@ def negligible(problem: Problem) -> Light | None:
     mass = float(problem.a[light_a].sum() + problem.b[light_b].sum())
     if not mass * most <= NEGLIGIBLE * problem.typical_cost:
         return None
-    return Light(np.flatnonzero(~light_a), np.flatnonzero(~light_b), mass * most)
+    return NegligiblePoints(np.flatnonzero(~light_a), np.flatnonzero(~light_b), mass * most)
 
 
-def _with_light(problem: Problem, result: Result, light: Light) -> Result:
+def _with_negligible(problem: Problem, result: Result, light: NegligiblePoints) -> Result:
     """Send light points to the heaviest of the others, and widen the interval by their cost."""
     # The answer is there: that its time is up must not lose it.
     with no_deadline():
@@ -261,7 +261,7 @@ def warn_if_members_are_destroyed(
     for masses, potential, tau in zip(weights, potentials, prices, strict=True):
         for at in np.flatnonzero(np.isfinite(tau)):
             own = masses[at] > 0.0
-            mass = Side(tau[at]).kept(masses[at][own], potential[at][own]).sum()
+            mass = MarginalPrice(tau[at]).kept(masses[at][own], potential[at][own]).sum()
             kept[at] = max(kept[at], mass)
     shares = kept / np.minimum(weights[0].sum(axis=1), weights[1].sum(axis=1))
     if (low := int((shares < NEXT_TO_NOTHING).sum())) > 0:

@@ -1,4 +1,4 @@
-"""`solve`, `solve_costs` and `distance`: the library's front doors."""
+"""`solve`, `solve_costs` and `distance`: one problem, from points or from cost matrices."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Couplings that are kept: in an AnnData, and as arrays and numbers for checkpoints.
+"""Couplings stored in an AnnData, and as arrays and numbers for checkpoints.
 
-In an AnnData transitions are in ``obsp``, all else in ``uns``, fates in ``obsm``. A plan with
-entropy is not kept, but its potentials are: n + m numbers, from which one pass of the solver makes
-the same plan and proves its interval anew. Plans without are kept as arcs.
+In an AnnData transitions are in ``obsp``, all else in ``uns``, fates in ``obsm``. Of a plan
+with entropy only the potentials are stored: n + m numbers, from which one pass of the solver makes
+the same plan and proves its interval again. Plans without entropy are stored as arcs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from frot.cells._input import Side, as_cells, read_days
 from frot.plans.plan import Plan
 from frot.problem.result import Result, Status
 
-# Of a row's mass, entries that are together less than this are left out.
+# The smallest entries of a row, together less than this share of its mass, are left out.
 LEAST = 1e-3
 # Entries of a plan that are formed at a time.
 AT_ONCE = 4_000_000
@@ -36,7 +36,7 @@ def write(couplings: Sequence[Coupling], adata: Any, labels: str | None, key_add
     if not hasattr(adata, "obsp") or len(read_days(adata, couplings[0].key).codes) != total:
         raise InputError(f"adata: {brief(adata)} is not an AnnData of the {total} cells coupled")
     fates = None if labels is None else [one.label_shares(labels) for one in couplings]
-    # A matrix, not an array: so do scanpy and CellRank, in all versions.
+    # A matrix, not an array, as in scanpy and CellRank, in all versions.
     adata.obsp[key_added] = sparse.csr_matrix(transitions(couplings, total))
     adata.uns[key_added] = {
         "params": _params(couplings[0]),
@@ -107,7 +107,7 @@ def _shares(coupling: Coupling) -> Iterator[tuple[np.ndarray, np.ndarray, np.nda
 
 def _params(coupling: Coupling) -> dict[str, Any]:
     settings = coupling.settings
-    # Files cannot hold None everywhere: what was not given is left out.
+    # Not all files can hold None: arguments that were not given are left out.
     facts = {"key": coupling.key, "growth": settings.growth, "layer": settings.layer}
     facts |= {"components": int(settings.components), "scale": bool(settings.scale)}
     # Without a gate nothing is denoised, whatever was asked for.
@@ -144,7 +144,7 @@ def read(adata: Any, key_added: str) -> list[Coupling]:
     kept = data.uns[key_added]
     params = {name: _plain(value) for name, value in kept["params"].items()}
     key = params.pop("key")
-    # Files of couplings that were not denoised do not say so.
+    # Older files, of couplings that were not denoised, have no such entry.
     params.setdefault("denoise", False)
     days = read_days(data, key)
     found = []
@@ -180,7 +180,7 @@ def _plain(value: Any) -> Any:
 
 
 NUMBERS = ("value", "lower", "upper", "mean_cost", "eta", "eps", "iterations", "time")
-# How much wider than it was an interval may be that is proven anew.
+# How much wider an interval may be when it is proven again.
 SLACK = 1.5
 
 

@@ -39,7 +39,7 @@ class Block:
     genes: tuple[str, ...]
     # Orthonormal columns, (p, k): how genes make coordinates. None for a latent block.
     loadings: np.ndarray | None
-    # Of the genes' variance that the coordinates keep.
+    # The share of the genes' variance that the coordinates keep.
     share: float
     # The mean cost that the costs were divided by.
     unit: float
@@ -57,7 +57,7 @@ class Block:
 def join(blocks: Sequence[Block]) -> tuple[np.ndarray, np.ndarray, tuple[Block, ...]]:
     """Return all coordinates side by side, (n, D) and (m, D), and the blocks as parts of them.
 
-    Large sets of cells are in memory once, then.
+    So large sets of cells are in memory only once.
     """
     X, Y = (np.hstack([getattr(one, side) for one in blocks]) for side in ("source", "target"))
     ends = np.cumsum([one.size for one in blocks])
@@ -103,7 +103,7 @@ def make_blocks(
     components: int,
     scale: bool,
 ) -> tuple[list[Block], tuple[str, ...]]:
-    """Return a block for each group that tells cells apart, and the names of those that do not."""
+    """Return a block for each group whose values vary, and the names of the other groups."""
     keys, n = latent_keys(data, groups), len(rows[0])
     made: list[Block | str] = []
     if keys is not None:
@@ -111,7 +111,7 @@ def make_blocks(
     else:
         table, names = values_of(data, layer)
         parsed = parse_genes(groups, [str(name) for name in names])
-        # Columns are taken one group after the other, and so sparse tables are turned once.
+        # Columns are taken one group after the other: sparse tables are converted once.
         part = table[np.concatenate(rows)]
         part = sparse.csc_array(part) if sparse.issparse(part) else part
         _refuse_nan(part, names)
@@ -124,7 +124,9 @@ def make_blocks(
         made += parsed.dropped
     blocks = [block for block in made if isinstance(block, Block)]
     if not blocks:
-        raise InputError("groups: none tells cells apart; all their values are the same")
+        raise InputError(
+            "groups: no group has values that vary between cells; check the table and the groups"
+        )
     return blocks, tuple(block for block in made if isinstance(block, str))
 
 
@@ -140,7 +142,7 @@ def _latent(data: Any, key: str, rows: tuple[np.ndarray, np.ndarray]) -> np.ndar
 
 
 def parse_genes(groups: Any, names: list[str]) -> Groups:
-    """Return groups of genes, of which each has one at least."""
+    """Return groups of genes, each with at least one gene of the data."""
     if isinstance(groups, Mapping):
         known = set(names)
         found = {

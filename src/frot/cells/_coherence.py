@@ -1,8 +1,8 @@
-r"""What groups confirm of each other: the gate that keeps noise out, and denoising.
+r"""Coherence of groups: the gate that keeps noise out, and denoising.
 
-**The gate** asks which groups tell something that holds on both days, without labels. Group l
-predicts the coordinates of another group k, its witness: the prediction :math:`z_i` of cell i is
-by ridge regression of k on l, learnt from the cells of the *other* day. Where l and k follow
+**The gate** finds, without labels, the groups that have information that holds on both days. Group
+l predicts the coordinates of another group k, its witness: the prediction :math:`z_i` of cell i is
+a ridge regression of k on l, learnt from the cells of the *other* day. Where l and k follow
 something that both days have in common, predictions agree with the coordinates :math:`x_i` that
 the cell has in k; noise, or a nuisance of l alone, agrees no more than permuted predictions do.
 With both centred,
@@ -11,13 +11,13 @@ With both centred,
     z_{lk} = \sqrt{n - 1}\, \frac{\sum_i \langle z_i, x_i \rangle}
     {\sqrt{\operatorname{tr}(Z^\top Z\, X^\top X)}}
 
-has mean zero and variance one under permutations, exactly. The smaller of both directions counts,
-and a group has the z of its best witness.
+has mean zero and variance one under permutations, exactly. The smaller z of the two days
+counts, and a group has the z of its best witness.
 
-**Denoising**: half of a group's cost is by what its witnesses confirm. A plan is judged by
-distances within each group, and much of these is noise: of genes measured once, or of a gene that
-goes its own way. The adversary would follow it, since nothing couples noise well. What another
-group can be predicted from is no noise. Let :math:`B_l` have the coefficients by which the
+**Denoising**: half of a group's cost is measured in directions that its witnesses confirm. A plan
+is judged by distances within each group, and much of these is noise: of measurement, or of genes
+that follow no other. The adversary would follow it, since nothing couples noise well. What predicts
+another group is not noise. Let :math:`B_l` have the coefficients by which the
 coordinates of group l predict those of all its witnesses, learnt on one day, and :math:`B_l'` the
 same of the other. Squared distances in l become
 
@@ -25,9 +25,10 @@ same of the other. Squared distances in l become
     \tfrac12 \| x - y \|^2 + \tfrac1{2 c} (x - y)^\top M_l^{1/2} (x - y), \qquad
     M_l = \tfrac12 (B_l B_l'^\top + B_l' B_l^\top)_+
 
-where c makes both parts of mean cost one half. :math:`M_l` is the distance of what x and y predict,
-in which chance has no part on average, as both days must agree. Its root, half way to the identity,
-is less led by how many witnesses say the same. The first part keeps what the group alone knows.
+where c gives both parts a mean cost of one half. :math:`(x - y)^\top M_l (x - y)` is the squared
+distance of the predictions from x and from y; errors of the two days are independent and cancel on
+average. The root of :math:`M_l`, half way to the identity, depends less on how many witnesses have
+the same information. The first part keeps what the group alone has.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ from scipy.stats import norm
 
 from frot.cells._blocks import Block, mean_cost
 
-# Cells of a day that are looked at. Groups of weak signals pass with more of them, but so do those
-# that have next to nothing in common.
+# Cells of a day that are used, at most. With more, groups of weak signals pass, but so do those
+# that have almost nothing in common.
 LOOKED_AT = 1_000
 SEED = 0
-# Groups that share more of the genes of the smaller one do not bear witness for each other: what
-# they have in common may be the noise of those genes.
+# Groups that share more than this part of the genes of the smaller one are no witnesses for each
+# other: what they have in common may be the noise of those genes.
 IN_COMMON = 0.2
-# Of a group's mean cost: distances as they are, whether or not others confirm them.
+# The part of a group's mean cost that is plain distance, whether or not others confirm it.
 PLAIN = 0.5
 
 
@@ -71,15 +72,15 @@ class Coherence:
     # Of every group (rows) with every other as its witness, (L, L). Minus infinity where a group
     # is no witness: for itself, and for one that it shares genes with.
     z: np.ndarray
-    # How the k coordinates of each group predict the D coordinates of all, (k, D), learnt from the
-    # cells of the source's day and of the target's.
+    # Coefficients by which the k coordinates of each group predict the D coordinates of all,
+    # (k, D): learnt from the cells of the source's day, and from those of the target's.
     coefficients: tuple[list[np.ndarray], list[np.ndarray]]
-    # Which of the D coordinates are whose.
+    # The places of each group's coordinates among the D.
     columns: list[np.ndarray]
 
     @classmethod
     def of(cls, blocks: Sequence[Block]) -> Coherence:
-        """Fit the regressions on some cells of either day, and try them on those of the other."""
+        """Fit the regressions on cells of either day, and test them on those of the other."""
         rng = np.random.default_rng(SEED)
         days = [
             _centred_sample([getattr(block, side) for block in blocks], rng)
@@ -88,24 +89,24 @@ class Coherence:
         first, second = (_coefficients(day) for day in days)
         ends = np.cumsum([0, *(block.size for block in blocks)])
         columns = [np.arange(begin, end) for begin, end in pairwise(ends)]
-        # Predictions for the cells of a day are by what the other one teaches.
+        # Predictions for the cells of a day use the coefficients of the other.
         z = np.minimum(_agreements(days[0], second, columns), _agreements(days[1], first, columns))
         z[_share_genes(blocks)] = -np.inf
         return cls(z, (first, second), columns)
 
     @property
     def chance(self) -> np.ndarray:
-        """The chance that any of all pairs of groups of noise has such z, shape (L, L)."""
-        # Both ways between two groups tell next to the same.
+        """The probability that any pair of groups of noise has such a z, shape (L, L)."""
+        # The two directions between two groups are nearly the same test.
         pairs = max(1.0, np.isfinite(self.z).sum() / 2.0)
         return np.minimum(1.0, pairs * norm.sf(self.z))
 
     def passed(self, level: float) -> np.ndarray:
-        """Return which groups have a witness at this chance, Bonferroni over the pairs, (L,)."""
+        """Return which groups have a witness at this level, Bonferroni over the pairs, (L,)."""
         return self.chance.min(axis=1) <= level
 
     def among(self, kept: np.ndarray) -> Coherence:
-        """Return the same of some of the groups, a mask of shape (L,): nothing is fitted again."""
+        """Return the coherence of some groups, a mask of shape (L,), without fitting again."""
         places = np.flatnonzero(kept)
         columns = [self.columns[at] for at in places]
         here, there = (
@@ -118,7 +119,7 @@ class Coherence:
     def confirmed(self, level: float) -> list[np.ndarray | None]:
         r"""Return :math:`M_l^{1/2}` of each group, (k, k), or None for one without a witness.
 
-        A witness is one that is predicted at the chance `level`, Bonferroni over the pairs.
+        A witness is a group that is predicted at this `level`, Bonferroni over the pairs.
 
         Examples
         --------
@@ -139,8 +140,8 @@ class Coherence:
             if not witness.any():
                 found.append(None)
                 continue
-            told = np.concatenate([self.columns[at] for at in np.flatnonzero(witness)])
-            product = one[:, told] @ two[:, told].T
+            predicted = np.concatenate([self.columns[at] for at in np.flatnonzero(witness)])
+            product = one[:, predicted] @ two[:, predicted].T
             found.append(_root((product + product.T) / 2.0))
         return found
 
@@ -152,7 +153,7 @@ def denoise(
 
     The blocks are those that passed the gate, and the coherence is theirs. A group without a
     witness at this level is left as it is. Coupling at random still costs one. Entries of the list
-    are replaced one after the other: large sets of cells are in memory once, then.
+    are replaced one after the other, so that large sets of cells are in memory only once.
     """
     for at, metric in enumerate(coherence.confirmed(level)):
         if metric is None:
@@ -184,19 +185,19 @@ def _coefficients(values: list[np.ndarray]) -> list[np.ndarray]:
     found = []
     for one in values:
         gram = one.T @ one
-        # As much as one more cell of the mean size in every direction; something, where a group is
-        # the same in all cells of a day.
+        # The ridge: one more cell of the mean size in every direction, or 1 where a group is the
+        # same in all cells of a day.
         gram += (np.trace(gram) / len(one) or 1.0) * np.eye(len(gram))
         found.append(np.linalg.solve(gram, one.T @ every))
     return found
 
 
 def _agreements(
-    here: list[np.ndarray], taught: list[np.ndarray], columns: list[np.ndarray]
+    here: list[np.ndarray], coefficients: list[np.ndarray], columns: list[np.ndarray]
 ) -> np.ndarray:
-    """Return z of predictions for the cells here, of groups for groups."""
+    """Return z of the predictions for the cells here, of each group (rows) for each."""
     found = np.empty((len(here), len(here)))
-    for at, (own, learnt) in enumerate(zip(here, taught, strict=True)):
+    for at, (own, learnt) in enumerate(zip(here, coefficients, strict=True)):
         predicted = own @ learnt
         found[at] = [
             agreement(predicted[:, part], one) for one, part in zip(here, columns, strict=True)

@@ -1,6 +1,6 @@
-"""`couple`: the cells of two days by feature-robust transport, pathways as groups; its `Coupling`.
+"""`couple` and `Coupling`: cells of two days by feature-robust transport, pathways as groups.
 
-Groups that tell nothing are left out by the gate of `_coherence`.
+Groups without information are left out by the gate of `_coherence`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from frot.problem.terms import Relative, check_amount, check_tau
 from frot.solvers import Callback
 from frot.solvers.choose import Solver
 
-# What `transition_matrix` can divide by.
+# What `transition_matrix` may divide by.
 SHARES = ("source", "target", "none")
-# Of an equal share of the mass: cells with less are counted in the summary where mass may go.
+# The part of an equal share of the mass below which the summary counts cells, with tau.
 LITTLE = 0.1
 
 
@@ -47,10 +47,10 @@ class GroupSummary:
     components : int
         Coordinates that it was reduced to.
     share : float
-        Of its genes' variance that these keep.
+        The share of its genes' variance that these keep.
     z : float
-        How well its best witness among the other groups is predicted, in standard deviations;
-        NaN without a gate.
+        How well it predicts its best witness among the other groups, in standard deviations; NaN
+        without a gate.
     passed : bool
     """
 
@@ -79,7 +79,7 @@ class Coupling:
     blocks : tuple of Block
         Coordinates of the groups that passed.
     data : AnnData or Cells
-        What the cells are from; columns of its ``obs`` are read when they are asked for.
+        Where the cells are from; columns of its ``obs`` are read when they are needed.
     settings : CouplingSettings
         The arguments of `couple`.
 
@@ -136,7 +136,7 @@ class Coupling:
 
     @property
     def mass(self) -> float:
-        """The mass that was coupled: one, unless tau let some go."""
+        """The mass that was coupled: one, unless tau allows for less."""
         return self.result.mass
 
     @cached_property
@@ -186,7 +186,7 @@ class Coupling:
     def barycentric_map(self, basis: Any = None) -> np.ndarray:
         r"""Return where each source cell is expected on the target's day, shape (n, k).
 
-        :math:`\sum_j \pi_{ij} y_j / \sum_j \pi_{ij}`; NaN for a cell of which nothing was kept.
+        :math:`\sum_j \pi_{ij} y_j / \sum_j \pi_{ij}`; NaN for a cell without coupled mass.
 
         Parameters
         ----------
@@ -224,14 +224,14 @@ class Coupling:
         column : str
             Column of ``adata.obs`` with the labels.
         to : {"source", "target"}
-            Whose cells get labels: "source" tells fates, from the target's labels; "target"
+            Which cells get labels: "source" gets fates, from the target's labels; "target" gets
             origins, from the source's.
 
         Returns
         -------
         DataFrame
-            Indexed by cell: ``label``, ``probability`` of it, and a column for each label; of one
-            that is called "label" or "probability" itself, with "of " before it.
+            Indexed by cell: ``label``, its ``probability``, and a column for each label. The column
+            of a label that is itself called "label" or "probability" begins with "of ".
         """
         pandas = require("pandas", "anndata")
         labels, likely, given = self.label_shares(column, to)
@@ -248,7 +248,7 @@ class Coupling:
     ) -> tuple[list[Any], np.ndarray, np.ndarray]:
         """Return k labels, their shares of each cell's mass, (n, k), and the largest one's label.
 
-        Shares are NaN and the label is None where nothing of a cell was kept.
+        Shares are NaN and the label is None for a cell without coupled mass.
         """
         if to not in ("source", "target"):
             raise InputError(f"to: {brief(to)} is not known; give 'source' or 'target'")
@@ -265,9 +265,9 @@ class Coupling:
     def drivers(self, top: int | None = 10) -> Any:
         r"""Return the groups that decide and the genes that change in them, as a table.
 
-        A group's share is :math:`\alpha_l \varphi_l / \sum_k \alpha_k \varphi_k` of what coupled
-        cells differ in. Displacements :math:`y_j - x_i` of coupled cells go back to genes by the
-        loadings, and a gene's share of its group is that of the group's cost; shares sum to one.
+        A group's share of the cost is :math:`\alpha_l \varphi_l / \sum_k \alpha_k \varphi_k`. The
+        loadings turn displacements :math:`y_j - x_i` of coupled cells into those of genes; a gene's
+        share is its part of the group's cost, and the shares of a group sum to one.
 
         Parameters
         ----------
@@ -278,7 +278,7 @@ class Coupling:
         -------
         DataFrame
             ``group``, ``weight``, ``group_share``, ``gene``, ``gene_share``, ``change``: the mean
-            of what coupled cells gain in the gene, in the units of the table.
+            change of the gene between coupled cells, in the units of the table.
         """
         weight = dict(zip(self.result.names, self.result.alpha, strict=True))
         parts = self._displacements()
@@ -302,7 +302,7 @@ class Coupling:
         return make_table({name: np.array(values) for name, values in columns.items()})
 
     def _displacements(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Of each block, the mean of displacements of coupled cells and their second moment."""
+        """Return the mean and the second moment of coupled cells' displacements, for each block."""
         rows, cols = self.marginals
         mass = max(float(rows.sum()), 1e-300)
         # One pass over the plan for all blocks.
@@ -326,11 +326,11 @@ class Coupling:
         """Write the coupling into an AnnData, where scanpy and CellRank users look.
 
         - ``obsp[key_added]``: transition probabilities of all cells, (N, N) and sparse: each source
-          cell's row sums to one, cells without a target stay; as CellRank takes it by
-          ``PrecomputedKernel("frot", adata=adata)``. Entries that together are less than a
-          thousandth of a row are left out.
-        - ``uns[key_added]``: settings, weights, table of groups, interval and potentials, of which
-          `from_adata` makes the same coupling, proven anew.
+          cell's row sums to one, cells without a target stay where they are. CellRank reads
+          it by ``PrecomputedKernel("frot", adata=adata)``. The smallest entries, together less than
+          a thousandth of a row, are left out.
+        - ``uns[key_added]``: settings, weights, table of groups, interval and potentials, from
+          which `from_adata` makes the same coupling and proves its interval again.
         - with `labels`, ``obsm[f"{key_added}_{labels}"]``: probabilities of the source cells'
           fates, and the likeliest in the column of ``obs`` of the same name.
 
@@ -385,7 +385,7 @@ class Coupling:
             place = int(side is self.target)
             if self.result.tau[place] == np.inf:
                 continue
-            # The whole mass may be kept and most cells get nothing of it.
+            # All mass may be kept and still most cells get none of it.
             left = int((self.marginals[place] < LITTLE / len(side)).sum())
             lines.append(
                 f"  {name}    {left} of {len(side)} cells have less than {LITTLE:.0%} of an equal "
@@ -531,8 +531,8 @@ def couple(
     :math:`C_l` are squared distances in the principal components of group l, divided by their
     mean :math:`a^\top C_l b`: coupling at random costs one in every group and for every alpha,
     which is the unit of eps, eta and tau. Groups that are not coherent with any other are left out
-    (`gate`), and half of the distances within the others is by what other groups confirm
-    (`denoise`); the adversary counts once what several groups tell alike.
+    (`gate`), and half of the distance within the others is measured in directions that other groups
+    confirm (`denoise`). Information that several groups share counts once in the maximum.
 
     Parameters
     ----------
@@ -547,10 +547,10 @@ def couple(
         reads; or keys of ``adata.obsm``, whose coordinates are taken as they are.
     growth : str, optional
         Column of ``adata.obs`` with the number of descendants that a source cell is expected to
-        have on the target's day; the source cells weigh in proportion.
+        have on the target's day; the source cells are weighted in proportion.
     tau : float, `relative` or a pair of these, optional
-        Price of mass that is not kept, for source and target, as in `frot.solve`: cells are born
-        and die. ``(inf, 1.0)`` keeps the source's weights.
+        Price of mass that is not kept, for source and target, as in `frot.solve`, since cells are
+        born and die. ``(inf, 1.0)`` keeps the source's weights.
     eps, eta : float or `relative`
         Entropy of the plan and of alpha. ``eps=0`` is exact transport.
     layer : str, optional
@@ -560,12 +560,12 @@ def couple(
     scale : bool
         Whether genes are scaled to unit variance first.
     gate : float, optional
-        A group is taken if another one is its witness: predictions of the other's coordinates,
-        learnt on one day, hold on the other. This is the chance that any group of noise passes;
-        None takes all groups, as they are.
+        A group is taken if another one is its witness: predictions of the other's coordinates that
+        are learnt on one day hold on the other. `gate` is the probability that any group of noise
+        passes; None takes all groups as they are.
     denoise : bool
-        Whether half of a group's distances is by what its witnesses confirm: directions of its
-        coordinates that predict no other group are noise, or known to it alone, and count less.
+        Whether half of a group's distance is measured in directions that its witnesses confirm:
+        directions that predict no other group are noise, or this group's alone, and count less.
         Keys of ``adata.obsm`` are left as they are.
     solver, tol, max_iter, memory_budget, time_limit, callback, progress :
         As in `frot.solve`.
@@ -588,7 +588,7 @@ def couple(
     Warns
     -----
     DataWarning
-        If no group is coherent with another, so that all are taken.
+        If no group is coherent with another: all are taken.
 
     Examples
     --------
@@ -642,7 +642,9 @@ class CouplingSettings:
         check_flag(self.scale, "scale")
         check_flag(self.denoise, "denoise")
         if self.gate is not None and not 0.0 < check_number(self.gate, "gate") < 1.0:
-            raise InputError("gate: is a chance between 0 and 1, such as 0.01; None takes all")
+            raise InputError(
+                "gate: is a probability between 0 and 1, such as 0.01; None takes all groups"
+            )
         if self.device is not None:
             require("torch", "torch")
 
@@ -651,9 +653,9 @@ class CouplingSettings:
         weights = (self.weights(data, first), np.full(len(second), 1.0 / len(second)))
         with deadline(run.pop("time_limit", None)):
             blocks, flat = self.blocks(data, first, second, weights)
-            about, coherence = _judged(blocks, self.gate)
+            about, coherence = _apply_gate(blocks, self.gate)
             taken = [block for block, one in zip(blocks, about, strict=True) if one.passed]
-            # Many cells take memory, which is needed now.
+            # Blocks of many cells are large, and the memory is needed now.
             del blocks
             X, Y, passed = join(self.denoised(taken, weights, coherence))
             del taken
@@ -670,7 +672,7 @@ class CouplingSettings:
             rates = column.astype(float)
         except (TypeError, ValueError):
             raise InputError(
-                f"growth: column {self.growth!r} has entries that are no numbers"
+                f"growth: column {self.growth!r} has entries that are not numbers"
             ) from None
         bad = np.flatnonzero(~((rates > 0.0) & np.isfinite(rates)))
         if len(bad):
@@ -683,7 +685,7 @@ class CouplingSettings:
     def blocks(
         self, data: Any, first: Side, second: Side, weights: tuple[np.ndarray, np.ndarray]
     ) -> tuple[list[Block], tuple[str, ...]]:
-        """Return a block for each group, and the names of groups that tell nothing."""
+        """Return a block for each group, and the names of groups without values that vary."""
         rows = (first.rows, second.rows)
         how = (self.layer, int(self.components), self.scale)
         return make_blocks(data, rows, weights, self.groups, *how)
@@ -696,7 +698,7 @@ class CouplingSettings:
     ) -> list[Block]:
         """Return the blocks that passed the gate as they are coupled.
 
-        Their `coherence` is worked out where it is not known. Latent blocks are left as they are.
+        Their `coherence` is computed if it is not given. Latent blocks are left as they are.
         """
         latent = any(block.loadings is None for block in blocks)
         if self.gate is None or not self.denoise or latent or len(blocks) < 2:
@@ -711,7 +713,7 @@ class CouplingSettings:
         weights: tuple[np.ndarray, np.ndarray],
         **run: Any,
     ) -> Result:
-        """Solve transport between the coordinates of two days, of which the blocks are parts."""
+        """Solve transport between the coordinates of two days, whose parts are the blocks."""
         a, b = weights
         if self.device is not None:
             import torch
@@ -762,12 +764,12 @@ def _two_days(days: Days, source: Any, target: Any) -> tuple[Side, Side]:
     return first, second
 
 
-def _judged(
+def _apply_gate(
     blocks: list[Block], level: float | None
 ) -> tuple[list[GroupSummary], Coherence | None]:
-    """Return what is told of each group, and the coherence of those that passed.
+    """Return a summary of each group, and the coherence of those that passed the gate.
 
-    All pass where none can, and a warning says so.
+    Where none passes, all are taken, with a warning.
     """
     z = np.full(len(blocks), np.nan)
     passed = np.ones(len(blocks), dtype=bool)

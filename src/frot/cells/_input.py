@@ -21,7 +21,7 @@ from frot._base.validate import frame_like
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Cells as plain arrays, with the attributes of an AnnData, for whoever has none.
+    """Cells as plain arrays, with the attributes of an AnnData, for data that are in none.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def read_days(data: Any, key: str) -> Days:
         order = tuple(sorted(present, key=None if numbers else lambda one: natural(str(one))))
     if len(order) < 2:
         only = f"all cells are of {brief(order[0])}" if order else "no cell has a value"
-        raise InputError(f"key: {brief(key)} has to tell two days at least; {only}")
+        raise InputError(f"key: {brief(key)} needs at least two days; {only}")
     place = {one: at for at, one in enumerate(order)}
     codes = np.array([place.get(one, -1) for one in column.tolist()])
     names = getattr(data, "obs_names", None)
@@ -185,7 +185,7 @@ def read_cells(
     obs : path, optional
         Another table with what is known of each cell, matched by the cells' names, in any order.
     columns : sequence of str
-        Columns of numbers in the table itself that are no genes, such as the day.
+        Columns of numbers in the table itself that are not genes, such as the day.
 
     Returns
     -------
@@ -205,13 +205,13 @@ def read_cells(
         raise InputError(f"{path}: there is no such file")
     if path.suffix.lower() == ".h5ad":
         if obs is not None:
-            raise InputError(f"obs: {path} has its own; leave obs out, which is for tables")
+            raise InputError(f"obs: {path} has its own; leave obs out, it is for tables")
         require("anndata", "anndata")
         import anndata  # pyright: ignore[reportMissingImports]
 
         try:
             with warnings.catch_warnings():
-                # Of how the file was written, about which a reader can do nothing.
+                # They are about how the file was written, which a reader cannot change.
                 warnings.simplefilter("ignore")
                 return anndata.read_h5ad(path)
         except (OSError, KeyError, ValueError) as error:
@@ -233,7 +233,7 @@ def _frame(path: Path) -> Any:
     kinds = [suffix.lower() for suffix in path.suffixes]
     plain = kinds[:-1] if kinds[-1:] == [".gz"] else kinds
     if not plain or plain[-1] not in SEPARATORS:
-        raise InputError(f"{path}: is no .h5ad, .csv, .tsv or .txt file")
+        raise InputError(f"{path}: is not an .h5ad, .csv, .tsv or .txt file")
     if not path.is_file():
         raise InputError(f"{path}: there is no such file")
     try:
@@ -241,7 +241,9 @@ def _frame(path: Path) -> Any:
     except (ValueError, UnicodeDecodeError, OSError) as error:
         raise InputError(f"cannot read {path}: {error}") from None
     if (twice := first_repeated([str(name) for name in frame.index])) is not None:
-        raise InputError(f"{path}: two cells are called {brief(twice)}; names are first")
+        raise InputError(
+            f"{path}: two cells are called {brief(twice)}; the first column names the cells"
+        )
     return frame
 
 

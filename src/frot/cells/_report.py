@@ -1,4 +1,4 @@
-"""Couplings shown: where types go, their flow, pathway weights, pushed mass; a page of it all."""
+"""Pictures of couplings (transitions, flow, weights, pushed mass), and a page of them all."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 
 # The rest of Okabe and Ito's palette follows the house's own colours.
 COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", GREY)
-# Of the mass; thinner bands are not seen.
+# Bands of a smaller share of the mass would not be visible.
 THINNEST = 0.002
-# Embeddings that are drawn where nobody says which.
+# Embeddings to draw by default, in this order.
 EMBEDDINGS = ("X_umap", "X_tsne", "X_draw_graph_fa", "X_diffmap", "X_pca")
 
 
@@ -100,7 +100,7 @@ def plot_flow(
     """
     chain = _chain(couplings)
     tables = [one.transition_matrix(column, target_column, share="none") for one in chain]
-    # What was kept is drawn as shares of it, so that every day is as high.
+    # Shares of the mass that was kept, so that every day has the same height.
     masses = [table.to_numpy() / max(float(table.to_numpy().sum()), 1e-300) for table in tables]
     names = list(dict.fromkeys(name for t in tables for name in (*t.index, *t.columns)))
     colour = {name: COLOURS[at % len(COLOURS)] for at, name in enumerate(names)}
@@ -211,7 +211,7 @@ def plot_push(
     Returns
     -------
     matplotlib.figure.Figure
-        Colours are shares of the mass over what a cell has if all are alike.
+        Colours are shares of the mass, in units of an even share.
     """
     basis = _basis(coupling, basis)
     points = coupling.embedding(basis)[:, :2]
@@ -326,7 +326,7 @@ def write_coupling_report(
     path : path
         The .html file to write; it is replaced only once the page is complete.
     column : str, optional
-        Column of ``adata.obs`` with the cell types; without it nothing is said of types.
+        Column of ``adata.obs`` with the cell types; without it the page has no types.
     basis : str, optional
         A key of ``adata.obsm``; by default "X_umap" or another that is there.
     title : str
@@ -376,7 +376,7 @@ def _answer(coupling: Coupling) -> Section:
         ("Status", f"{result.status}: {result.status.sentence}"),
         ("Cells", f"{len(coupling.source):,} to {len(coupling.target):,}"),
         *kept_mass(result, ("the source", "the target")),
-        ("Pathways", f"{len(coupling.blocks)} of {len(coupling.about)} passed the gate, "
+        ("Pathways", f"{len(coupling.blocks)} of {len(coupling.about)} taken, "
          f"{result.perplexity:.3g} in effect (exp of the entropy of α)"),
         ("Entropies", f"ε {result.eps:.3g} of the plan, η {result.eta:.3g} of α"),
         ("Run", f"{result.solver}, {result.time:.3g} s"),
@@ -413,7 +413,7 @@ def _pathways(coupling: Coupling) -> Section:
         search="pathways",
     )
     gate = [
-        Cell("passed", badge="") if yes else Cell("left out", badge="open")
+        Cell("taken", badge="") if yes else Cell("left out", badge="open")
         for yes in table["passed"]
     ]
     shown = replace(
@@ -425,7 +425,7 @@ def _pathways(coupling: Coupling) -> Section:
         "Pathways",
         ["α says which pathways decide the coupling: those in which cells of the two days differ "
          "most under the best plan. Costs are in units of what coupling at random costs. Pathways "
-         "that tell nothing that another one confirms do not pass the gate."],
+         "without information that another one confirms do not pass the gate."],
         pictures=[picture(lambda: plot_weights(coupling), "Weights of the heaviest pathways")],
         tables=[shown],
     )  # fmt: skip
@@ -479,6 +479,6 @@ def _genes(coupling: Coupling) -> Section:
         "Genes that change",
         ["What coupled cells differ in: each pathway's share of the weighted cost, each gene's "
          "share of its pathway, and the mean change from source to target. It describes the "
-         "coupling; it is no test."],
+         "coupling; it is not a test."],
         tables=[_page_table("Genes", "genes", shown, search="genes")],
     )  # fmt: skip

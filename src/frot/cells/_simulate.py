@@ -36,7 +36,7 @@ class Simulation:
     fate : array of shape (N,)
         The branch a cell is on. Descendants have the fate of their ancestor.
     growth : array of shape (N,)
-        How many cells a cell is one day later, in expectation; less than 1 where cells die.
+        Expected number of descendants one day later; less than 1 where cells die.
     names : tuple of str, length d
         Of the genes.
     groups : Groups
@@ -180,7 +180,7 @@ def simulate(
 
     rates = growth ** np.linspace(-1.0, 1.0, 4)
     day = np.repeat(np.arange(days), n)
-    # Fates that grow are found more often day by day.
+    # Fates that grow have larger shares from day to day.
     shares = [rates**d / (rates**d).sum() for d in range(days)]
     fate = np.concatenate([rng.choice(4, size=n, p=share) for share in shares])
     ends = np.linspace(FIRST, LAST, days)[day]
@@ -235,7 +235,7 @@ def _tree(fate: np.ndarray, progress: np.ndarray, rng: np.random.Generator) -> n
 
 
 def _counts(X: np.ndarray, dropout: float, rng: np.random.Generator) -> np.ndarray:
-    """Draw negative binomial counts whose log rates follow `X`, and lose a share of them."""
+    """Draw negative binomial counts whose log rates follow `X`, and set a share of them to 0."""
     base = rng.normal(np.log(DEPTH), 1.0, size=X.shape[1])
     library = rng.normal(0.0, LIBRARY_SPREAD, size=(len(X), 1))
     rate = np.exp(LOG_FOLD * X + base + library)
@@ -248,19 +248,19 @@ REGULATORS = (
     "GATA2", "GATA1", "FOG1", "EKLF", "FLI1", "SCL", "CEBPA", "PU1", "CJUN", "EGRNAB", "GFI1",
 )  # fmt: skip
 FATES = ("erythrocyte", "megakaryocyte", "monocyte", "granulocyte")
-# Each fate and the regulator that tells it from its sister.
+# For each fate, the regulator that distinguishes it from its sister.
 MARKERS = ("EKLF", "FLI1", "EGRNAB", "GFI1")
 # Progenitors have these at random levels: the antagonists of the decisions, none of them won yet.
 PRIMED = ("GATA2", "CEBPA", "PU1", "CJUN", "EGRNAB")
 STEP, STEPS, NOISE = 0.1, 100, 0.1
 # The step at which progress is 1; the fate is read off at the last one.
 MATURE = 80
-# Of the Hill function that makes a level a degree of truth.
+# Exponent and midpoint of the Hill function that turns a level into a degree of truth.
 HILL, HALF = 4, 0.5
 
 
 def rules(levels: np.ndarray) -> np.ndarray:
-    """Return what the Boolean rules of Krumsiek et al. (2011, table 1) ask of each regulator.
+    """Return the targets of the Boolean rules of Krumsiek et al. (2011, table 1), one a regulator.
 
     Degrees of truth of `levels`, of shape (N, 11) in the order of `REGULATORS`, are combined with
     product and probabilistic sum, which are the Boolean operations at 0 and 1.

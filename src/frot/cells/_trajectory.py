@@ -214,7 +214,7 @@ def trajectory(
         time_limit = check_number(time_limit, "time_limit")
     sides = _sides(read_days(data, key), days)
     for side in sides[:-1]:
-        # Rates that cannot be used are to be known before the first coupling.
+        # Growth rates that cannot be used are refused before the first coupling.
         settings.weights(data, side)
     pairs = list(pairwise(sides))
     efforts = [float(len(first)) * len(second) for first, second in pairs]
@@ -240,7 +240,7 @@ def trajectory(
                 continue
             seconds = None
             if until is not None:
-                # Of those that are left, in proportion to the effort.
+                # A share of the time that is left, in proportion to the effort.
                 left = max(0.0, until - perf_counter())
                 seconds = left * efforts[at] / sum(efforts[at:])
             try:
@@ -261,14 +261,14 @@ def trajectory(
 def _sides(days: Days, wanted: Any) -> list[Side]:
     sides = [days.side(day, "days") for day in (days.order if wanted is None else wanted)]
     if len(sides) < 2:
-        raise InputError("days: give two at least")
+        raise InputError("days: give at least two")
     if len({side.day for side in sides}) < len(sides):
-        raise InputError("days: one is given twice; a trajectory goes through each once")
+        raise InputError("days: a day is given twice; give each day once")
     return sides
 
 
 def _keep(store: Store, at: int, coupling: Coupling) -> None:
-    """Keep a coupling; what says that it is complete comes last."""
+    """Store a coupling; the entry that marks it as complete comes last."""
     facts, arrays = pack(coupling)
     for name, array in arrays.items():
         store.add(f"{at}/{name}", np.asarray(array))
@@ -276,7 +276,7 @@ def _keep(store: Store, at: int, coupling: Coupling) -> None:
 
 
 def _fingerprint(data: Any, key: str, sides: list[Side], settings: CouplingSettings) -> str:
-    """Return what couplings depend on, as text."""
+    """Return a hash of everything that the couplings depend on."""
     keys = latent_keys(data, settings.groups)
     if keys is None:
         table, names = values_of(data, settings.layer)

@@ -1,4 +1,4 @@
-"""All commands put together, what becomes of their errors, and ``frot app``."""
+"""The command ``frot``: all commands put together, exit codes of their errors, and ``frot app``."""
 
 from __future__ import annotations
 

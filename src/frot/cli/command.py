@@ -1,4 +1,4 @@
-"""What all commands share: options, how answers are printed and written, and exit codes.
+"""What all commands share: options, printing, JSON, files to write, warnings and exit codes.
 
 `command` gives a function that Typer makes a command of ``--out``, ``--json``, ``--quiet``,
 ``--verbose``, stdin and examples. `option` declares any other option, and `option_words` and

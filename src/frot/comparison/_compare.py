@@ -1,4 +1,4 @@
-"""Run one method after the other on the same points, and measure what each takes."""
+"""`compare`: several methods on the same points, with the time and memory that each takes."""
 
 from __future__ import annotations
 

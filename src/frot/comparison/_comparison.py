@@ -1,4 +1,4 @@
-"""What `compare` returns: a row for each method, and what is known to be no more than what."""
+"""`Comparison`: a row for each method, and which values are proven to be no more than which."""
 
 from __future__ import annotations
 

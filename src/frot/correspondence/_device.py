@@ -1,4 +1,4 @@
-"""Where to work: NumPy, or PyTorch on a device; and whether there is room."""
+"""Which device to compute on (NumPy, or PyTorch), and whether its memory is enough."""
 
 from __future__ import annotations
 

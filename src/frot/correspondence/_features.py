@@ -1,4 +1,4 @@
-"""Cells of an image: their features, how a network offers them, and how much mass each has.
+"""Feature maps, grids of cells, the `Backbone` protocol, and the mass of cells.
 
 Mass is where the network's classifier looks, or where a user says.
 """
@@ -224,7 +224,7 @@ def extract_named(backbone: Backbone, name: str, image: np.ndarray) -> list[Feat
 
 def knows_names(backbone: Any) -> bool:
     """Whether a backbone, or the one inside it, may know images by name."""
-    return hasattr(innermost(backbone), "extract_named")
+    return hasattr(_innermost(backbone), "extract_named")
 
 
 def state_of(backbone: Any) -> Any:
@@ -235,10 +235,16 @@ def state_of(backbone: Any) -> Any:
     >>> state_of(object()) is None
     True
     """
-    return getattr(innermost(backbone), "state", None)
+    return getattr(_innermost(backbone), "state", None)
 
 
-def innermost(backbone: Any) -> Any:
+def sizes_of(backbone: Any) -> tuple[int | None, int | None]:
+    """Return `patch` and `most_side` of a backbone, or of the one inside it; None where absent."""
+    own = _innermost(backbone)
+    return getattr(own, "patch", None), getattr(own, "most_side", None)
+
+
+def _innermost(backbone: Any) -> Any:
     """Return the backbone inside all others around it."""
     while (inside := getattr(backbone, "backbone", None)) is not None:
         backbone = inside

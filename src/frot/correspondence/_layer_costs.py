@@ -120,7 +120,9 @@ class GridGeometry:
 
     def take(self, rows: Any, cols: Any) -> StackGeometry:
         """The costs between some cells, as a stack."""
-        each = [np.broadcast_to(self._doubts[:, None], (len(self.scale), k)) for k in self.size]
+        each = [
+            np.broadcast_to(self._cosine_errors[:, None], (len(self.scale), k)) for k in self.size
+        ]
         return StackGeometry(self.stack(), error=(each[0], 0.0 * each[1])).take(rows, cols)
 
     def stand_in(self, rows: Any, cols: Any) -> GridGeometry:
@@ -143,14 +145,14 @@ class GridGeometry:
         return self.home.xp.stack(found, axis=0)[None, ...]
 
     @property
-    def _doubts(self) -> np.ndarray:
+    def _cosine_errors(self) -> np.ndarray:
         """Bounds on the rounding of a cosine, (L,): k errors of either sign add up like sqrt(k)."""
         return 2.0 * self.scale * (16.0 + 2.0 * np.sqrt(self.channels)) * self._unit
 
     def mix_error(self, alpha: Any) -> Rounding:
         """Bound the rounding of cosines, and of the sum over layers: the same for all cells."""
         home, (_, _, n, m) = self.home, self.shape
-        each = self._doubts + 4.0 * self.scale * np.sqrt(self.shape[1]) * self._unit
+        each = self._cosine_errors + 4.0 * self.scale * np.sqrt(self.shape[1]) * self._unit
         rows = home.xp.zeros((1, n), dtype=home.dtype, device=home.device)
         rows = rows + home.xp.sum(alpha * home.bring(each), axis=1)[:, None]
         cols = home.xp.zeros((1, m), dtype=home.dtype, device=home.device)
@@ -159,7 +161,7 @@ class GridGeometry:
     def inner_error(self, phi: Any, u: Any, v: Any) -> Any:
         """Bound the rounding of cosines, and of the sums along rows; those are added in double."""
         along = 2.0 * self.scale * (8.0 + 2.0 * np.sqrt(max(self.size[1], SUMMED))) * self._unit
-        return self.home.bring((self._doubts + along)[None, :])
+        return self.home.bring((self._cosine_errors + along)[None, :])
 
     def double(self) -> GridGeometry:
         """Results in double precision; what single precision worked out is bounded as such."""

@@ -1,4 +1,4 @@
-"""Which layers to take, for methods that need to be told: hyperpixel flow's beam search."""
+"""Search for the layers to use: hyperpixel flow's beam search on labelled pairs."""
 
 from __future__ import annotations
 

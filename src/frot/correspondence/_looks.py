@@ -1,4 +1,4 @@
-"""Looks at two photographs: what their cells vote for, which way things face, and the scores.
+"""One look at A, or a second at A mirrored: votes of cells, which way things face, scores.
 
 Mostly one look is enough. Where its votes leave open whether things face opposite ways, A is looked
 at a second time, mirrored: the network sees the mirrored photograph, and votes are those of A's own
@@ -98,7 +98,7 @@ class Looks:
     first: Look
     mirrored: Look | None = None
 
-    def asked(self, settings: Settings) -> bool:
+    def facing_matters(self, settings: Settings) -> bool:
         """Return whether it matters which way things face."""
         source, target = self.first.pair.source, self.first.pair.target
         # What was turned was turned because that is better.
@@ -122,7 +122,7 @@ class Looks:
         return sum(self.evidence) > (REFLECTED if self.mirrored is None else CONFIRMED)
 
     @property
-    def together(self) -> Look:
+    def combined(self) -> Look:
         """The votes that all looks have in common: their geometric mean."""
         if self.mirrored is None:
             return self.first
@@ -136,9 +136,9 @@ def read_off(looks: Looks, settings: Settings) -> tuple[Transferring, dict[str, 
     Scores are votes after Hough matching where that is asked for, of a reflection where things
     face opposite ways.
     """
-    pair, asked = looks.first.pair, looks.asked(settings)
+    pair, asked = looks.first.pair, looks.facing_matters(settings)
     reflected = asked and looks.reflected
-    look = looks.together if reflected else looks.first
+    look = looks.combined if reflected else looks.first
     layers, seen = pair.layers, pair.source.seen
     turned = None if seen is None else seen.frame.affine()
     turned = MIRRORED_PLACES if reflected else turned

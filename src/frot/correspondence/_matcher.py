@@ -1,4 +1,4 @@
-"""Match two photographs from every layer of a network."""
+"""`Matcher`: match two photographs from every layer of a network."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from frot.correspondence._features import (
     check_mask,
     class_activation,
     extract_named,
-    innermost,
     knows_names,
     mask_mass,
+    sizes_of,
     staircase,
     state_of,
 )
@@ -403,14 +403,14 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         That is where the first leaves open whether A and B face opposite ways.
         """
         first = finish(lambda: self.solve(pair), lambda outcome: self._first(pair, outcome))
-        return self._looked_again(first)
+        return self._second_look(first)
 
     def _first(self, pair: PairFeatures, outcome: Outcome) -> Looks:
         return Looks(outcome, Look.of(pair, outcome.votes, self.settings.edges))
 
-    def _looked_again(self, looks: Looks) -> Looks:
+    def _second_look(self, looks: Looks) -> Looks:
         """Look at A mirrored, where it is open which way it faces and the network can."""
-        if not looks.asked(self.settings) or knows_names(self.backbone) or not looks.open:
+        if not looks.facing_matters(self.settings) or knows_names(self.backbone) or not looks.open:
             return looks
         pair = looks.first.pair
         one = self.turned(pair.source, MIRRORED)
@@ -428,7 +428,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         There is a second look at A where that is needed.
         """
         first = self._first(pair, outcome)
-        return finish(lambda: self._looked_again(first), self._read_off)
+        return finish(lambda: self._second_look(first), self._read_off)
 
     def _read_off(self, looks: Looks) -> Match:
         pair, outcome = looks.first.pair, looks.outcome
@@ -562,9 +562,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
 
     def _sized(self, settings: Settings) -> Settings:
         """Return settings with a side that suits the network."""
-        own = innermost(self.backbone)
-        patch, side = (getattr(own, part, None) for part in ("patch", "most_side"))
-        return settings.sized(self.backbone.name, patch, side)
+        return settings.sized(self.backbone.name, *sizes_of(self.backbone))
 
     def __repr__(self) -> str:
         standard = self._sized(Settings()).parts

@@ -1,4 +1,4 @@
-"""Photographs as they are matched: red, green and blue in [0, 1], the right way up."""
+"""Photographs: reading, orientation and resizing; red, green and blue in [0, 1]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which pose of A suits B best: what the network sees in each, compared on coarse cells."""
+"""Search for the pose of A that suits B best, on coarse cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hough matching: votes weighed by how many others agree with them.
+"""Hough matching: votes weighed by how many others agree; tests of reflection and rigidity.
 
 What stands still in both photographs moves by the same displacement all over, and votes for that
 one are worth more. Where things face opposite ways no displacement is common, but the sum of the

@@ -1,4 +1,4 @@
-"""Features on disk and in memory, so that a network sees every photograph once."""
+"""Feature cache, on disk and in memory: a network sees every photograph once."""
 
 from __future__ import annotations
 

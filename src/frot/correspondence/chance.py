@@ -1,4 +1,4 @@
-"""What support is worth: the chance that a point is where it was put."""
+"""Confidence: the probability that a point is right, from its support and the rigidity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maps from the pixels of one photograph to another: dense flow, and warps by a formula.
+"""Dense flow between the pixels of two photographs, and warps by a formula.
 
 The flow of a match is from points moved on a lattice of whole pixels, all of them in a small
 photograph, and bilinear between. A warp makes pairs whose every correspondence is known exactly.

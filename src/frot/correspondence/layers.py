@@ -1,4 +1,4 @@
-"""Two photographs as the layers of a network see them, on common grids, once for all methods."""
+"""`LayerPair`: two photographs as the layers of a network see them, on common grids."""
 
 from __future__ import annotations
 

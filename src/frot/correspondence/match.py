@@ -1,4 +1,4 @@
-"""A match: what matching two photographs gives, in memory and in a file."""
+"""`Match`: what matching two photographs gives, in memory and in a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to match the cells of two images, behind one call."""
+"""Methods to match the cells of two images (frot, uniform, nn, hpf, scot, ...)."""
 
 from __future__ import annotations
 

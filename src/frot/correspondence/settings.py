@@ -1,4 +1,4 @@
-"""A matcher's options, each declared once: what it is, what it may be, and its default.
+"""`Settings`: a matcher's options, each declared once with its values and its default.
 
 `Matcher`, `frot match` and `frot evaluate` take theirs from here, and the presets of the literature
 are here too.

@@ -1,4 +1,4 @@
-"""From scores between cells to where a point lies."""
+"""Transfer of points: from scores between cells to where a point lies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Powers of distances, computed whenever they are needed and never stacked.
+"""Costs of any metric: powers of distances, computed when they are needed and never stacked.
 
 Any metric SciPy knows, or a callable, in chunks; of |x - y|^p with one feature per group a mix is
 one Minkowski distance.

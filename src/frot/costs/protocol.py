@@ -1,4 +1,4 @@
-"""What the rest of the library may ask of a family of group costs, and of its rounding."""
+"""The `Costs` protocol: what the library asks of group costs, and bounds of their rounding."""
 
 from __future__ import annotations
 

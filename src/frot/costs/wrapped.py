@@ -1,4 +1,4 @@
-"""Costs on top of others: a part, forbidden arcs, rescaled, a dummy point on either side."""
+"""Costs that wrap others: a part, forbidden arcs, rescaled, a dummy point on either side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Plans kept as what makes them: potentials and weights, multiplied in blocks.
+r"""Lazy plans: kept as potentials and weights, multiplied in blocks.
 
 .. math::
     \Pi = \sum_t w_t \, \mathrm{diag}(a)\, e^{(f_t \oplus g_t - M_{\alpha_t}) / \varepsilon}\,

@@ -1,4 +1,4 @@
-"""Transport plans, dense or sparse, and what every plan can do, whatever it is kept as.
+"""`Plan`: transport plans, dense or sparse, and what every plan can do.
 
 Plans are found on the host; `PlanAt` is one whose user has arrays of another library.
 """

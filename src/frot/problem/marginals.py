@@ -1,4 +1,4 @@
-r"""What a plan owes its marginals: all of them, or a price for what it does not keep.
+r"""Constraints on the marginals: kept exactly, or at a price (tau) for mass that is not kept.
 
 .. math::
     \min_{\Pi \ge 0} \; \max_{\alpha} \; \sum_l \alpha_l \langle \Pi, C_l \rangle
@@ -28,15 +28,15 @@ from frot._base.errors import InputError
 
 
 @dataclass(frozen=True)
-class Side:
+class MarginalPrice:
     r"""The price tau of one side under the KL penalty; infinite keeps it.
 
     Examples
     --------
     >>> a, f = np.array([0.5, 0.5]), np.array([0.0, 1.0])
-    >>> Side(inf).dual(a, f), Side(inf).kept(a, f)
+    >>> MarginalPrice(inf).dual(a, f), MarginalPrice(inf).kept(a, f)
     (0.5, array([0.5, 0.5]))
-    >>> round(Side(1.0).dual(a, f), 4), Side(1.0).kept(a, f).round(4)
+    >>> round(MarginalPrice(1.0).dual(a, f), 4), MarginalPrice(1.0).kept(a, f).round(4)
     (0.3161, array([0.5   , 0.1839]))
     """
 
@@ -118,9 +118,9 @@ class Marginals:
         return f"penalty={self.penalty!r}"
 
     @property
-    def sides(self) -> tuple[Side, Side]:
+    def sides(self) -> tuple[MarginalPrice, MarginalPrice]:
         """The prices of rows and columns under the KL penalty."""
-        return Side(self.tau_a), Side(self.tau_b)
+        return MarginalPrice(self.tau_a), MarginalPrice(self.tau_b)
 
     def shift(self, a: np.ndarray, f: np.ndarray, b: np.ndarray, g: np.ndarray) -> float:
         r"""Return the constant to add to f and take off g that raises the dual value most.

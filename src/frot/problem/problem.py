@@ -1,4 +1,4 @@
-"""One feature-robust transport problem: validated, frozen, ready for any solver."""
+"""`Problem`: one feature-robust transport problem, validated, frozen, ready for any solver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every solver returns: the answer, a proven interval around the truth, why it stopped.
+"""`Result` and `Status`: the answer, a proven interval around the optimum, why the solver stopped.
 
 Answers go into files as plain arrays by name (`arrays_of`) and come back (`rebuilt`).
 """

@@ -1,4 +1,4 @@
-"""What a call asks for besides costs, checked: weights, eta, eps, prior, adversary, tau.
+"""Options of a problem besides its costs, checked: weights, eta, eps, prior, adversary, tau.
 
 Regularisation is a number in units of cost, or a share of the mean cost (`relative`).
 """
@@ -240,12 +240,12 @@ def check_adversary(
                 f"eta, prior: are for frot.Simplex and frot.CappedSimplex, not for {found.name}"
             )
         return found, 0.0, None
-    eta, log_prior = given_once(found, eta, log_prior)
+    eta, log_prior = eta_and_prior(found, eta, log_prior)
     refuse_idle_prior(log_prior, eta)
     return found.having(0.0, None), eta, log_prior
 
 
-def given_once(
+def eta_and_prior(
     found: SimplexFamily, eta: Any, log_prior: np.ndarray | None
 ) -> tuple[Any, np.ndarray | None]:
     """Return eta and the log prior of a call or of its set; refuse those that both give."""

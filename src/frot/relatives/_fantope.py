@@ -108,7 +108,7 @@ def best_planes(
     floor = 0.05 * tol / (2 * planes.shape[1] + len(planes))
     mu = max(mu, floor)
     slack = mu / weights
-    here = _look(flat, weights, k, mu)
+    here = _smoothed_maximum(flat, weights, k, mu)
     best: Mixture | None = None
     steps = 0
     while True:
@@ -129,7 +129,7 @@ def best_planes(
         for _ in range(12):
             trial = weights + length * change
             trial = trial / trial.sum()
-            there = _look(flat, trial, k, mu)
+            there = _smoothed_maximum(flat, trial, k, mu)
             if _merit(there, trial, mu) <= _merit(here, weights, mu) - 1e-4 * length * decrement:
                 break
             length *= 0.4
@@ -139,10 +139,10 @@ def best_planes(
         if decrement <= 0.5 * mu:
             # Below this the barrier is less than the tolerance, and only rounding is left.
             mu = max(SHRINK * mu, floor)
-            here = _look(flat, weights, k, mu)
+            here = _smoothed_maximum(flat, weights, k, mu)
 
 
-class _Look(NamedTuple):
+class _SmoothedMaximum(NamedTuple):
     """The smoothed maximum at a mixture: its value, the answer, and what moves it."""
 
     value: float
@@ -153,7 +153,7 @@ class _Look(NamedTuple):
     slopes: np.ndarray
 
 
-def _look(flat: np.ndarray, weights: np.ndarray, k: int, mu: float) -> _Look:
+def _smoothed_maximum(flat: np.ndarray, weights: np.ndarray, k: int, mu: float) -> _SmoothedMaximum:
     size = math.isqrt(flat.shape[1])
     values, vectors = eigh((weights @ flat).reshape(size, size), driver="evd")
     omega = fantope_weights(values, k, mu)
@@ -162,7 +162,9 @@ def _look(flat: np.ndarray, weights: np.ndarray, k: int, mu: float) -> _Look:
         0.0 if k == size else float(np.log(omega).sum() + np.log((1.0 - omega).clip(1e-300)).sum())
     )
     value = float(omega @ values) + mu * barrier
-    return _Look(value, top_sum(values, k), vectors, omega, answer, flat @ answer.ravel())
+    return _SmoothedMaximum(
+        value, top_sum(values, k), vectors, omega, answer, flat @ answer.ravel()
+    )
 
 
 def _better(
@@ -170,7 +172,7 @@ def _better(
     flat: np.ndarray,
     answer: np.ndarray,
     weights: np.ndarray,
-    at: _Look,
+    at: _SmoothedMaximum,
 ) -> Mixture:
     """Keep the mixture and the answer that have proven most, each for itself."""
     lower = float((flat @ answer.ravel()).min())
@@ -181,7 +183,7 @@ def _better(
     return best._replace(weights=weights, upper=at.upper) if at.upper < best.upper else best
 
 
-def _ahead(flat: np.ndarray, at: _Look, change: np.ndarray, mu: float) -> np.ndarray:
+def _ahead(flat: np.ndarray, at: _SmoothedMaximum, change: np.ndarray, mu: float) -> np.ndarray:
     """The adversary's answer after the step, to first order."""
     size = len(at.omega)
     tilt = at.vectors.T @ (change @ flat).reshape(size, size) @ at.vectors
@@ -202,7 +204,7 @@ def _ease(omega: np.ndarray) -> np.ndarray:
     return 1.0 / (1.0 / np.outer(other, other).clip(1e-300) + 1.0 / np.outer(omega, omega))
 
 
-def _merit(at: _Look, weights: np.ndarray, mu: float) -> float:
+def _merit(at: _SmoothedMaximum, weights: np.ndarray, mu: float) -> float:
     return at.value - mu * float(np.log(weights).sum())
 
 
@@ -215,7 +217,12 @@ def _room(values: np.ndarray, change: np.ndarray) -> float:
 
 
 def _direction(
-    planes: np.ndarray, at: _Look, weights: np.ndarray, slack: np.ndarray, k: int, mu: float
+    planes: np.ndarray,
+    at: _SmoothedMaximum,
+    weights: np.ndarray,
+    slack: np.ndarray,
+    k: int,
+    mu: float,
 ) -> tuple[np.ndarray, float] | None:
     """Newton's direction on the simplex, and how much it promises."""
     matrix = np.diag(slack / weights)

@@ -1,4 +1,4 @@
-r"""One class held against another: which are, the plan between them, and what costs are made of.
+r"""A comparison of two classes: which classes, the plan between them, the parts of each cost.
 
 For one feature with values x and y, weights a and b, and any plan in U(a, b),
 

@@ -1,4 +1,4 @@
-r"""One comparison of two classes: the plan, the weights and the costs, with a proven interval.
+r"""Frank-Wolfe for one comparison of two classes, eta by perplexity, with a proven interval.
 
 Frank-Wolfe with a line search, on few features at a time. Of thousands of groups alpha uses tens,
 so that the plan is found on the groups that carry its weight, and all of them are looked at only

@@ -1,4 +1,4 @@
-"""What goes into a fit: checked before any work, with one sentence for each thing that is wrong."""
+"""Checks of what goes into a fit: table, labels, weights, groups and options, before any work."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from frot._base.validate import (
 )
 from frot.groups.groups import Groups
 from frot.problem.adversary import Simplex, SimplexFamily
-from frot.problem.terms import Relative, given_once
+from frot.problem.terms import Relative, eta_and_prior
 from frot.selection._comparison import (
     MULTICLASS,
     OF_PLAN,
@@ -203,7 +203,7 @@ def check_weigher(
         raise InputError("adversary: FROTSelector takes no prior; leave log_prior out")
     found.check(count)
     if found.eta != 0.0:
-        eta, _ = given_once(found, 0.0 if eta == "auto" else eta, None)
+        eta, _ = eta_and_prior(found, 0.0 if eta == "auto" else eta, None)
     return found.having(0.0, None), eta
 
 

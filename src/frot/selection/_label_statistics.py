@@ -1,4 +1,4 @@
-r"""Statistics under many labels at once: of features, and of sets of genes.
+r"""Statistics of features and of gene sets under many permuted labels at once.
 
 **Features.** With Z a table centred at its means and M a matrix of B labellings, one per row, the
 products :math:`M Z` and :math:`M Z^2` hold the sums and the sums of squares of one class under all
@@ -213,7 +213,7 @@ class _ClassSums:
         return cls(centred, weight, variance, tuple(classes), places)
 
     @property
-    def together(self) -> int:
+    def chunk_size(self) -> int:
         """How many labellings to take at a time."""
         each = 8 * len(self.weight) * len(self.classes)
         return int(np.clip(LABEL_BYTES // each, 1, TOGETHER))
@@ -293,9 +293,9 @@ class FeatureStatistic:
         return cls(sums, prior, pool, statistic, settings.scaling)
 
     @property
-    def together(self) -> int:
+    def chunk_size(self) -> int:
         """How many labellings to take at a time."""
-        return self.sums.together
+        return self.sums.chunk_size
 
     def under(self, codes: np.ndarray) -> np.ndarray:
         """Return the statistic of every group under labels of shape (B, N), as float32 (B, L).
@@ -441,7 +441,7 @@ def set_statistics(prepared: Prepared, blocks: np.ndarray, count: int, seed: int
     members = sparse.csc_array(prepared.groups.membership())
     z = np.zeros((len(sums.pairs), prepared.groups.n_features))
     found = [_of_sets(sums, members, prepared.codes[None], z)]
-    for part in in_blocks(count, 1, sums.together):
+    for part in in_blocks(count, 1, sums.chunk_size):
         labels = permuted_labels(prepared.codes, blocks, seed, range(part.start, part.stop))
         found.append(_of_sets(sums, members, labels))
     alone = np.concatenate([difference for difference, _ in found])

@@ -1,4 +1,4 @@
-"""The page of a fitted selector: what differs and where it is higher, the tests, the plan."""
+"""The report page of a fitted selector: what differs, where it is higher, tests, the plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which gene sets differ between classes: by themselves, and more than other genes do."""
+"""Pathway test: which gene sets differ between classes, by themselves and beyond other genes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Permutation tests: which costs are larger than labels dealt out by chance would give.
+r"""Permutation tests: p and q of costs that are larger than under labels permuted at random.
 
 Three answers to "how many of these are wrong", from the same B permutations of L features:
 
@@ -304,7 +304,7 @@ def permutation_test(
     chunk, under = CHUNK, partial(_one_by_one, prepared, statistic)
     if statistic in OF_SUMS:
         sums = FeatureStatistic.of(prepared, blocks, statistic)
-        chunk, under = sums.together, sums.under
+        chunk, under = sums.chunk_size, sums.under
     found = run_chunks(
         partial(_permuted, under, prepared.codes, blocks, seed),
         count,

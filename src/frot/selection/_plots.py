@@ -1,4 +1,4 @@
-"""Pictures for a figure: volcano, strips of the best features, bars of gene sets; .svg and .pdf.
+"""Plots for figures: volcano, strips of the best features, bars of gene sets; .svg and .pdf.
 
 The first class of a comparison is blue in all of them, the second orange.
 """

@@ -455,7 +455,7 @@ class Labels:
         labelled = {name for name, place in where.items() if not is_unlabelled(y[place])}
         rows = [row for row, name in enumerate(ids) if name in labelled]
         places = [where[name] for name in ids[rows]]
-        self._say_who_is_unlabelled(path, ids, rows, set(where.values()), len(y))
+        self._report_unlabelled(path, ids, rows, set(where.values()), len(y))
         if not rows:
             raise InputError(f"labels: {self.path} has no {brief(self.label)} for any sample")
         if len(rows) < len(ids):
@@ -484,7 +484,7 @@ class Labels:
                 return best
         return {}
 
-    def _say_who_is_unlabelled(
+    def _report_unlabelled(
         self, path: Path, ids: np.ndarray, rows: list[int], matched: set[int], count: int
     ) -> None:
         labelled = set(rows)

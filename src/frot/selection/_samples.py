@@ -1,4 +1,4 @@
-"""Labelled samples on disk: a table of numbers, a class for each sample, maybe blocks and names.
+"""Labelled samples on disk: a table of numbers, classes, and blocks and names where given.
 
 What is probably not meant is said: metadata among the features, raw counts, repeated names.
 """
@@ -270,7 +270,7 @@ def read_samples(
             f"{brief(label)}; label them or remove them"
         )
     logged = check_flag(log1p, "log1p")
-    say_what_is_odd(found.X, found.names, path, logged)
+    warn_if_suspicious(found.X, found.names, path, logged)
     X = apply_log1p(found.X, path) if logged else found.X
     known = None if found.ids is None else tuple(found.ids.tolist())
     block_of = found.special.get("block")
@@ -366,7 +366,7 @@ def looks_like_metadata(name: str, values: np.ndarray | None = None) -> bool:
     return bool((np.diff(values) == 1.0).all())
 
 
-def say_what_is_odd(X: Any, names: Sequence[str], path: Path, logged: bool) -> None:
+def warn_if_suspicious(X: Any, names: Sequence[str], path: Path, logged: bool) -> None:
     """Give a sentence with the fix for names that repeat or are dates, and for raw counts."""
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:

@@ -1,4 +1,4 @@
-r"""Two classes made comparable, feature by feature: where its zero is, and how large one is.
+r"""Scaling of features, so that two classes are comparable: the centre and the unit of each.
 
 Costs are squared differences, so that the centre matters for rounding only; it is the midpoint of
 the two class means. The scale decides the ranking:

@@ -1,4 +1,4 @@
-"""Many numbered tasks: side by side through joblib, with a bar, and resumable.
+"""Numbered tasks in parallel through joblib, with a progress bar, resumable.
 
 What is random in a task is drawn from the seed and its number.
 """

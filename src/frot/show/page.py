@@ -1,4 +1,4 @@
-"""The writer of HTML: pages, one file each with style, script and pictures inside, and cards.
+"""HTML: pages, one file each with style, script and pictures inside; tables and cards.
 
 A page is a Jinja2 template that extends ``templates/page.html`` and is given the small things below
 (tables, cells, pictures), which ``templates/parts.html`` draws. A `card` is how an answer looks in

@@ -1,4 +1,4 @@
-"""The transport plan: lines between points, or a heat map where there are only costs.
+"""Pictures of a plan: lines between points, or a heat map where there are only costs.
 
 Points of many features are drawn in two of them, or in two principal components.
 """

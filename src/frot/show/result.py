@@ -1,4 +1,4 @@
-"""A result in pictures, the weights of groups and how the bounds closed in, and on a page."""
+"""Pictures of a result, its weights and how its bounds closed in, and its report page."""
 
 from __future__ import annotations
 

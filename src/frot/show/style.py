@@ -1,4 +1,4 @@
-"""The look that all pictures share: figures, colours, short names."""
+"""The style of all pictures: figures, colours, short names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""The paper's linear program by HiGHS: whole, as the referee, or on some arcs, to end a run on.
+r"""The paper's linear program by HiGHS: whole, to check others, or on some arcs, to end a run.
 
 HiGHS is right to an absolute 1e-10, which is nothing to a point of weight 1e-12. A solution is
 therefore refined: what it misses is a linear program of the same shape, and once that is scaled up

@@ -1,4 +1,4 @@
-"""Which solver: by name, or by what the problem is."""
+"""`choose_solver`: a solver by name, or by what the problem is."""
 
 from __future__ import annotations
 

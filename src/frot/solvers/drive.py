@@ -1,4 +1,4 @@
-"""The loop around every algorithm: tolerance, limits, callback, progress bar and Ctrl-C.
+"""The driver of every solver: tolerance, limits, callback, progress bar and Ctrl-C.
 
 An algorithm is a generator of `Offer`s. It need not know when to stop: the driver keeps the best
 upper and the best lower bound seen, and ends the run.
@@ -198,7 +198,7 @@ def drive(
         After Ctrl-C, with the result.
     """
     begin = time.perf_counter()
-    known = _Known(keep_last)
+    known = _BestBounds(keep_last)
     history: list[Progress] = []
     iteration = rounded = 0
     status = end
@@ -301,7 +301,7 @@ def _is_right(problem: Problem, upper: Upper, lower: Lower) -> bool:
     return width <= NOTHING * min(size, scale) or away <= NOTHING * scale
 
 
-class _Known:
+class _BestBounds:
     """The best bounds offered so far, or the last plan where that is the answer."""
 
     def __init__(self, keep_last: bool) -> None:

@@ -79,7 +79,7 @@ Move = Callable[[float, str], None]
 def _bar(
     what: str, total: float, text: str, begun: float = 0.0, *, left: bool = False
 ) -> Iterator[Move]:
-    """Yield a function that moves a bar to where it says, with a text beside it."""
+    """Yield a function that moves a bar to where it says, with a text next to it."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -93,12 +93,12 @@ def _bar(
     from rich.progress import Progress as Bar
 
     ends: Sequence[Any] = [TextColumn("left"), TimeRemainingColumn()] if left else []
-    beside = TextColumn("{task.fields[beside]}")
-    columns = TextColumn("{task.description}"), BarColumn(), beside, TimeElapsedColumn(), *ends
+    detail = TextColumn("{task.fields[detail]}")
+    columns = TextColumn("{task.description}"), BarColumn(), detail, TimeElapsedColumn(), *ends
     with Bar(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(what, total=total, beside=text)
+        task = bar.add_task(what, total=total, detail=text)
         bar.update(task, completed=begun)
-        yield lambda done, said: bar.update(task, completed=done, beside=said)
+        yield lambda done, said: bar.update(task, completed=done, detail=said)
 
 
 def _in_notebook(what: str, total: float, text: str, begun: float) -> Iterator[Move]:

@@ -1,4 +1,4 @@
-"""Where a solver may begin: what a user knows, and plans that need no solver."""
+"""`Start`: where a solver may begin, as a user gives it, and first plans that need no solver."""
 
 from __future__ import annotations
 

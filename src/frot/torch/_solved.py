@@ -377,7 +377,9 @@ class Envelope(torch.autograd.Function):
         if torch.is_grad_enabled():
             # BatchProblem to be differentiated again: constants would pass for zero derivatives.
             used = (*grads, *ctx.saved_tensors)
-            found = [None if part is None else _Once.apply(part, *used) for part in found]
+            found = [
+                None if part is None else _FirstDerivative.apply(part, *used) for part in found
+            ]
         return tuple(found)
 
     @staticmethod
@@ -393,7 +395,7 @@ class Envelope(torch.autograd.Function):
         raise NotImplementedError
 
 
-class _Once(torch.autograd.Function):
+class _FirstDerivative(torch.autograd.Function):
     """A derivative that has none of its own."""
 
     @staticmethod

@@ -22,9 +22,9 @@ from torch import Tensor
 from frot.groups.groups import Groups
 from frot.solvers.sinkhorn.clouds import (
     Clouds,
+    CloudSearch,
     CloudSolution,
     Options,
-    Search,
     cloud_kernels,
     solve_clouds,
 )
@@ -92,7 +92,9 @@ class _Streamed(Envelope):
     """The loss of what was found, and the envelope of its three problems."""
 
     @staticmethod
-    def forward(ctx: Any, x, y, a, b, eta, eps, found: CloudSolution, search: Search) -> Tensor:
+    def forward(
+        ctx: Any, x, y, a, b, eta, eps, found: CloudSolution, search: CloudSearch
+    ) -> Tensor:
         ctx.found, ctx.search = found, search
         ctx.save_for_backward(x, y, a, b)
         return x.new_tensor(float(SHARES[: len(found.values)] @ found.values))
@@ -103,7 +105,7 @@ class _Streamed(Envelope):
         x, _, a, b = ctx.saved_tensors
         grad, needs, result = grads[0].double(), ctx.needs_input_grad, [None] * 8
         found: CloudSolution = ctx.found
-        search: Search = ctx.search
+        search: CloudSearch = ctx.search
         clouds, options = found.clouds, found.clouds.options
         ends, d, count = clouds.ends, clouds.features, clouds.problems
         # With itself a cloud is on both sides, each for half.

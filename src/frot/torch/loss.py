@@ -44,7 +44,7 @@ from frot.problem.terms import (
     amount_at,
     check_amount,
     check_tau,
-    given_once,
+    eta_and_prior,
     refuse_idle_prior,
 )
 from frot.solvers.sinkhorn.clouds import CloudSolution
@@ -172,7 +172,7 @@ class FRWDLoss(nn.Module):
                 f"adversary: FRWDLoss does not take {brief(adversary)}; use frot.CappedSimplex(k)"
             )
         self.adversary = adversary or Simplex()
-        self.eta, log_prior = given_once(self.adversary, self.eta, prior)
+        self.eta, log_prior = eta_and_prior(self.adversary, self.eta, prior)
         self.prior = log_prior if log_prior is prior else np.exp(np.asarray(log_prior))
         refuse_idle_prior(self.prior, self.eta)
         if not subgradient and amount_at(self.eps) == 0.0:
@@ -397,7 +397,7 @@ class _Transport(Envelope):
         x1, y1 = x.double() - centre, y.double() - centre
         weights = 2.0 * grad[:, None, None] * feature_weights(solved.alpha, ctx.groups)[:, None, :]
         found: list[Any] = [None] * 10
-        kept = _Kept.of(a, solved.f, tau[0]), _Kept.of(b, solved.g, tau[1])
+        kept = _MarginalSide.of(a, solved.f, tau[0]), _MarginalSide.of(b, solved.g, tau[1])
         ahead, back = solved.products(x1 if needs[1] else None, y1 if needs[0] else None)
         if ahead is not None:
             found[0] = (weights * (kept[0].masses[:, :, None] * x1 - ahead)).to(x)
@@ -422,7 +422,7 @@ class _Transport(Envelope):
         return found
 
 
-class _Kept(NamedTuple):
+class _MarginalSide(NamedTuple):
     """One side at the optimum: weights (B, n), potentials, the price of mass, and what is kept."""
 
     weights: Tensor
@@ -431,7 +431,7 @@ class _Kept(NamedTuple):
     masses: Tensor
 
     @classmethod
-    def of(cls, weights: Tensor, potential: Tensor, price: Tensor) -> _Kept:
+    def of(cls, weights: Tensor, potential: Tensor, price: Tensor) -> _MarginalSide:
         """An infinite price keeps all."""
         shares = torch.exp(-potential / price[:, None].double())
         return cls(weights, potential, price[:, None].double(), weights * shares)

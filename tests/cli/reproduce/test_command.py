@@ -7,7 +7,7 @@ import pytest
 
 from frot._base.errors import InputError, SolverError
 from frot.cli.reproduce import command
-from frot.cli.reproduce.command import Entry, experiments, write_experiments
+from frot.cli.reproduce.command import ReportEntry, experiments, write_experiments
 from frot.cli.reproduce.experiment import (
     Check,
     Experiment,
@@ -127,7 +127,7 @@ def test_columns_of_numbers_are_sorted_by_what_their_cells_begin_with(tmp_path):
     table = ExperimentTable("t", ["name", "n"], [["x", cell] for cell in cells])
     verdict = Verdict("1", "c", (Check("f", True), Check("g", False)))
     made = Reproduction("a", {}, (verdict,), figure, tables=(table,))
-    entry = Entry(Experiment("a", "about", lambda asked: made), made)
+    entry = ReportEntry(Experiment("a", "about", lambda asked: made), made)
     page = write_experiments([entry], tmp_path / "a.html").read_text(encoding="utf-8")
     keys = re.findall(r'data-value="([^"]*)"', page)
     assert keys == ["0.875", "-2.5", "1200.0", "", "0.0015", "40.1"]

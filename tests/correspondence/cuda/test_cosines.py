@@ -13,9 +13,9 @@ from frot.correspondence.cuda._plain import spread
 from frot.correspondence.cuda.cosines import (
     KEPT,
     Buffers,
+    CosineOperands,
     Factors,
     Layout,
-    Operands,
     Side,
     Stack,
     cosine_factors,
@@ -54,7 +54,7 @@ def filled(form, source, target, dtype=torch.float16, grid_of=0):
             torch.stack([torch.tensor(maps[k].values) for k in group.layers])
             for maps in (source, target)
         )
-        make = Operands(group, layout.source, layout.target, CPU, dtype)
+        make = CosineOperands(group, layout.source, layout.target, CPU, dtype)
         kept.fill(number, *make(F, G, kept.places(number)))
     return kept
 

@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 
 from frot.costs import ForbiddenCosts, StackedCosts
 from frot.problem.problem import Problem
-from frot.solvers.entropic.arcs import Apart
+from frot.solvers.entropic.arcs import SeparateParts
 from frot.solvers.start import allowed_plan
 
 
@@ -44,7 +44,7 @@ def most_mass(problem: Problem, row: int, col: int) -> float:
 @pytest.mark.parametrize("seed", range(12))
 def test_arcs_between_parts_are_those_that_no_plan_uses(seed: int):
     problem = problem_of(seed)
-    parts = Apart.of(problem)
+    parts = SeparateParts.of(problem)
     assert parts is not None
     shut = problem.costs.forbidden
     assert shut is not None
@@ -55,7 +55,7 @@ def test_arcs_between_parts_are_those_that_no_plan_uses(seed: int):
 @pytest.mark.parametrize("seed", range(12))
 def test_parts_are_moved_until_arcs_between_them_are_empty(seed: int):
     problem = problem_of(seed)
-    parts = Apart.of(problem)
+    parts = SeparateParts.of(problem)
     assert parts is not None
     f = np.random.default_rng(seed).normal(size=len(problem.a))
     moved = parts.move(np.ones(1), f, problem)
@@ -72,4 +72,4 @@ def test_parts_are_moved_until_arcs_between_them_are_empty(seed: int):
 
 def test_a_problem_without_forbidden_arcs_has_no_parts():
     half = np.array([0.5, 0.5])
-    assert Apart.of(Problem(StackedCosts(np.ones((1, 2, 2))), half, half)) is None
+    assert SeparateParts.of(Problem(StackedCosts(np.ones((1, 2, 2))), half, half)) is None

@@ -282,7 +282,7 @@ def _draw(found: Found) -> Figure:
     return figure
 
 
-def _check(asked: RunOptions) -> None:
+def _check(options: RunOptions) -> None:
     import frot.selection  # noqa: F401
 
 

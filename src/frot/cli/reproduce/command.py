@@ -157,12 +157,12 @@ def _command(experiment: Experiment | None) -> Callable[..., None]:
             for name, value in given.items()
             if value is not None
         }
-        asked = RunOptions(seed=seed, progress=bar(progress), **asked_for)
+        options = RunOptions(seed=seed, progress=bar(progress), **asked_for)
         if experiment is None:
             words = option_words({"seed": seed, "out": out} | asked_for)
             line = shlex.join(["frot", "reproduce", "all", *words]).replace("--n ", "-n ")
-            raise typer.Exit(_run_all(asked, out, line))
-        made = _run(experiment, asked, out)
+            raise typer.Exit(_run_all(options, out, line))
+        made = _run(experiment, options, out)
         _show(experiment, made, out)
         numbers(made.content)
 
@@ -188,12 +188,12 @@ def _help(experiment: Experiment | None) -> str:
     return "\n\n".join([*lines, f"Exit codes: {codes} interrupted."])
 
 
-def _run(experiment: Experiment, asked: RunOptions, out: Path) -> Reproduction:
+def _run(experiment: Experiment, options: RunOptions, out: Path) -> Reproduction:
     remark(f"{experiment.name}: computing ...")
     pieces = experiment.pieces
     folder = out / experiment.name if pieces else None
     try:
-        return experiment(replace(asked, folder=folder))
+        return experiment(replace(options, folder=folder))
     except KeyboardInterrupt:
         if folder is not None:
             remark(f"finished {pieces} are kept in {folder}; the same command goes on from there")
@@ -214,7 +214,7 @@ def _show(experiment: Experiment, made: Reproduction, out: Path) -> None:
     wrote(*made.write(out))
 
 
-def _run_all(asked: RunOptions, out: Path, line: str) -> int:
+def _run_all(options: RunOptions, out: Path, line: str) -> int:
     """Run every experiment that there is data for; one that fails costs no other."""
     from frot._base.files import make_folder
     from frot.show.page import check_page
@@ -224,18 +224,18 @@ def _run_all(asked: RunOptions, out: Path, line: str) -> int:
     for experiment in experiments().values():
         made, skipped, failed = None, "", ""
         try:
-            experiment.check(asked)
+            experiment.check(options)
         except (InputError, MissingDependencyError) as error:
             skipped = str(error)
             remark(f"{experiment.name}: skipped: {skipped}")
         else:
             try:
-                made = _run(experiment, asked, out)
+                made = _run(experiment, options, out)
                 _show(experiment, made, out)
             except (InputError, MissingDependencyError, SolverError) as error:
                 failed = str(error)
                 complain(f"{experiment.name}: {failed}")
-        entries.append(Entry(experiment, made, skipped, failed))
+        entries.append(ReportEntry(experiment, made, skipped, failed))
     _summarise(entries)
     numbers({entry.experiment.name: entry.content for entry in entries})
     wrote(write_experiments(entries, page, line))
@@ -262,7 +262,7 @@ HOLDS = {"reproduced": True, "partly reproduced": None, "not reproduced": False}
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
+class ReportEntry:
     """What became of an experiment: what it found, or why it was skipped or failed."""
 
     experiment: Experiment
@@ -287,7 +287,7 @@ class Entry:
         return [Claim(self.experiment.about, False, self.failed, "failed")]
 
 
-def write_experiments(entries: Sequence[Entry], path: Path, command: str = "") -> Path:
+def write_experiments(entries: Sequence[ReportEntry], path: Path, command: str = "") -> Path:
     """Write one page, complete or not at all, with the pictures inside; returns the path."""
     rows = [
         [
@@ -308,7 +308,7 @@ def write_experiments(entries: Sequence[Entry], path: Path, command: str = "") -
     )
 
 
-def _section(entry: Entry) -> Section:
+def _section(entry: ReportEntry) -> Section:
     name, about, made = entry.experiment.name, entry.experiment.about, entry.made
     if made is None:
         return Section(name, claims=entry.claims, key=name)

@@ -532,9 +532,9 @@ def _about(runs: Runs, choices: dict[str, Choice]) -> dict[str, Any]:
     }
 
 
-def _check(asked: RunOptions) -> None:
-    _sets(pf_willow(asked.data), asked.sets, asked.data)
-    if asked.networks is None:
+def _check(options: RunOptions) -> None:
+    _sets(pf_willow(options.data), options.sets, options.data)
+    if options.networks is None:
         _available()
 
 

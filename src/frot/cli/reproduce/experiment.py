@@ -85,9 +85,9 @@ class Experiment:
         known = inspect.signature(self.run).parameters
         return [one.name for one in fields(RunOptions) if one.name in known]
 
-    def __call__(self, asked: RunOptions) -> Reproduction:
+    def __call__(self, options: RunOptions) -> Reproduction:
         """Run it with what is asked for; what is None is left to its own defaults."""
-        given = {name: getattr(asked, name) for name in self.takes}
+        given = {name: getattr(options, name) for name in self.takes}
         return self.run(**{name: value for name, value in given.items() if value is not None})
 
 

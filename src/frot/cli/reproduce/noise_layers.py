@@ -418,10 +418,10 @@ def _notes(numbers: dict[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(notes))
 
 
-def _check(asked: RunOptions) -> None:
-    pf_willow(asked.data)
-    for name in asked.networks or DEFAULT_NETWORKS:
-        network(name, asked.data)
+def _check(options: RunOptions) -> None:
+    pf_willow(options.data)
+    for name in options.networks or DEFAULT_NETWORKS:
+        network(name, options.data)
 
 
 EXPERIMENT = Experiment(

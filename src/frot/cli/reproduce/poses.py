@@ -290,9 +290,9 @@ def draw_poses(numbers: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def _check(asked: RunOptions) -> None:
-    load_pairs("birds", asked.data)
-    pf_willow(asked.data)
+def _check(options: RunOptions) -> None:
+    load_pairs("birds", options.data)
+    pf_willow(options.data)
 
 
 EXPERIMENT = Experiment(

@@ -1,4 +1,4 @@
-"""Robustness to noise: FROT beside SRW, max-sliced and plain transport, as SRW's paper has it."""
+"""Robustness to noise: FROT, SRW, max-sliced and plain transport, as in SRW's paper."""
 
 from __future__ import annotations
 

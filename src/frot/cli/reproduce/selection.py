@@ -646,9 +646,9 @@ def _notes(numbers: dict[str, Any], names: Sequence[str]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _check(asked: RunOptions) -> None:
+def _check(options: RunOptions) -> None:
     require("sklearn", "selection")
-    _names(asked.sets, asked.data)
+    _names(options.sets, options.data)
 
 
 EXPERIMENT = Experiment(

@@ -1,4 +1,4 @@
-"""Networks behind one protocol."""
+"""Backbones: networks behind one protocol."""
 
 from __future__ import annotations
 

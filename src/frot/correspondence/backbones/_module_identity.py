@@ -1,4 +1,4 @@
-"""A torch module: what tells it from others, on whatever device, in whatever process."""
+"""Identity of a torch module: a hash of its code and weights, on any device, in any process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which network is meant, and networks by name from files of weights."""
+"""Networks by name, from files of weights; `resolve_backbone` finds the one that is meant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks in ONNX files, run by onnxruntime, and what a graph says about its own layers."""
+"""`OnnxBackbone`: networks in ONNX files, and what a graph says about its own layers."""
 
 from __future__ import annotations
 

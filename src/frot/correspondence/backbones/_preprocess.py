@@ -1,4 +1,4 @@
-"""From red, green and blue in [0, 1] to the numbers that a network was trained on."""
+"""Preprocessing: from red, green and blue in [0, 1] to the numbers a network was trained on."""
 
 from __future__ import annotations
 

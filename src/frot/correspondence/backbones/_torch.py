@@ -1,4 +1,4 @@
-"""Any torch module, by the names of its parts, and models of transformers."""
+"""`TorchBackbone`: any torch module, by the names of its parts, and models of transformers."""
 
 from __future__ import annotations
 

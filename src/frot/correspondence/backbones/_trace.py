@@ -1,4 +1,4 @@
-"""A run of a torch module: watched for what its tensors see, and replayed on a device.
+"""Tracing a torch module: strides and receptive fields of its tensors, and CUDA graphs.
 
 Every operation passes through `Trace` as it runs, so that nothing depends on how the module is
 written, and a sum is copied before an activation overwrites it in place.

@@ -1,4 +1,4 @@
-"""The same operations in plain PyTorch, where there is no Triton."""
+"""The operations of `_triton` in plain PyTorch, where there is no Triton."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@ r"""Cosines of every layer between the cells of two images, as two factors or as
 
 .. math:: \cos_l = X_l Y_l^\top
 
-`Operands` makes the factors in half precision from maps on their own grids. Kept are the products
-of all layers, in a `Stack`, or the factors themselves, in `Factors`.
+`CosineOperands` makes the factors in half precision from maps on their own grids. Kept are the
+products of all layers, in a `Stack`, or the factors themselves, in `Factors`.
 
 With :math:`\hat F, \hat G` the coarse vectors at unit length, N their lengths, U the interpolation
 and D the inverse lengths of what it makes,
@@ -161,7 +161,7 @@ def products(unit: torch.Tensor) -> torch.Tensor:
 Places = tuple[torch.Tensor | None, torch.Tensor | None]
 
 
-class Operands:
+class CosineOperands:
     """The factors of one group, for maps that come again and again in the same shapes.
 
     On the common grids `source` and `target`, in half precision, or single where half is not fast,
@@ -236,7 +236,7 @@ def cosine_factors(
             torch.stack([torch.as_tensor(maps[k].values, device=device) for k in group.layers])
             for maps in (source, target)
         )
-        X, Y = Operands(group, (h, w), (H, W), device, dtype)(F.to(dtype), G.to(dtype))
+        X, Y = CosineOperands(group, (h, w), (H, W), device, dtype)(F.to(dtype), G.to(dtype))
         yield group.layers, X, Y
 
 

@@ -22,9 +22,9 @@ from frot.correspondence.cuda import _plain
 from frot.correspondence.cuda.cosines import (
     KEPT,
     Buffers,
+    CosineOperands,
     Cosines,
     Layout,
-    Operands,
     SideStream,
     Stack,
 )
@@ -104,7 +104,7 @@ class PairSteps:
         lanes = [pair[group.size < largest] for group in layout.groups]
         self.streams = [stream for stream, _ in lanes]
         self.operands = [
-            Operands(
+            CosineOperands(
                 group, layout.source, layout.target, self.device, layout.dtype, module, side_stream
             )
             for group, (_, side_stream) in zip(layout.groups, lanes, strict=True)

@@ -534,11 +534,11 @@ class Source:
             # Without a list a sentence is about a photograph, and costs 18 pairs.
             if (listed := found + self.by_list * len(pairs.skipped)) != published:
                 missing.append(f"{listed} pairs are there where {published} were published")
-            said = {f"{path} is missing" for path in absent}
+            reported = {f"{path} is missing" for path in absent}
             missing += [
                 text
                 for text in pairs.skipped
-                if not self._is_left_out(text) and not _is_said(text, said)
+                if not self._is_left_out(text) and not _is_reported(text, reported)
             ]
             missing += self.altered(folder)
         return Verification(self.name, folder, found, published, tuple(missing))
@@ -597,6 +597,6 @@ def _topmost(path: Path, root: Path) -> Path:
     return next((one for one in reversed(above) if not one.exists()), path)
 
 
-def _is_said(text: str, said: set[str]) -> bool:
+def _is_reported(text: str, reported: set[str]) -> bool:
     reason = text.rpartition(" was skipped: ")[2]
-    return reason.removeprefix("its annotation ").removeprefix("the photograph ") in said
+    return reason.removeprefix("its annotation ").removeprefix("the photograph ") in reported

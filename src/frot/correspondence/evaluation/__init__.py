@@ -1,4 +1,4 @@
-"""Evaluation that survives: every finished pair is in an SQLite file."""
+"""Evaluation on data sets of pairs: every finished pair is kept in an SQLite file."""
 
 from __future__ import annotations
 

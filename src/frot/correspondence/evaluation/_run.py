@@ -1,4 +1,4 @@
-"""`evaluate`: every pair of a data set matched, scored and kept, though processes may die."""
+"""`evaluate`: every pair of a data set matched, scored and stored; crashes lose nothing."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def evaluate(
         )
         try:
             with bar as show, _ready(matcher, backend, workers if left else 1) as (carrier, send):
-                tasks = [Task(pair, carrier, pairs.score == "masks") for pair in left]
+                tasks = [PairTask(pair, carrier, pairs.score == "masks") for pair in left]
                 with closing(with_retries(send, tasks)) as records:
                     for record in records:
                         kept.add(record.id, record.as_json())
@@ -275,7 +275,7 @@ def pickled_matcher(matcher: Any, *, by_file: bool) -> Iterator[Callable[[], Any
         yield partial(_loaded, digest, path.read_bytes)
 
 
-class Task(NamedTuple):
+class PairTask(NamedTuple):
     """A pair and what to match it with."""
 
     pair: Pair
@@ -284,7 +284,7 @@ class Task(NamedTuple):
     masks: bool
 
 
-def match_pair(task: Task) -> Record:
+def match_pair(task: PairTask) -> Record:
     """Match a pair and score it; what it raises is a failure of the pair, not of the run."""
     pair = task.pair
     start = time.perf_counter()
@@ -352,10 +352,10 @@ def _cloudpickle() -> Any:
 WORKER_ERRORS = ("TerminatedWorkerError", "BrokenProcessPool", "KilledWorker")
 DIED = "the process that matched it died, twice; it may need more memory than there is"
 # What does tasks, in the order in which they are finished.
-Send = Callable[[Iterable[Task]], Generator[Record, None, None]]
+Send = Callable[[Iterable[PairTask]], Generator[Record, None, None]]
 
 
-def with_retries(send: Send, tasks: Sequence[Task]) -> Generator[Record, None, None]:
+def with_retries(send: Send, tasks: Sequence[PairTask]) -> Generator[Record, None, None]:
     """Yield a record for every task, though processes may die.
 
     Nobody can tell which of the tasks in flight took its process down. Each of them is done by
@@ -363,7 +363,7 @@ def with_retries(send: Send, tasks: Sequence[Task]) -> Generator[Record, None, N
     """
     left = {task.pair.id: task for task in tasks}
     while left:
-        sent: list[Task] = []
+        sent: list[PairTask] = []
         try:
             with closing(send(_noted(list(left.values()), sent))) as records:
                 for record in records:
@@ -385,7 +385,7 @@ def with_retries(send: Send, tasks: Sequence[Task]) -> Generator[Record, None, N
             yield record
 
 
-def _noted(tasks: Iterable[Task], sent: list[Task]) -> Iterator[Task]:
+def _noted(tasks: Iterable[PairTask], sent: list[PairTask]) -> Iterator[PairTask]:
     for task in tasks:
         sent.append(task)
         yield task

@@ -1,4 +1,4 @@
-"""The paper's per-class table, ours beside what others report: on a terminal, as CSV, as LaTeX."""
+"""The paper's per-class table, with figures of other papers: on a terminal, as CSV, as LaTeX."""
 
 from __future__ import annotations
 
@@ -363,7 +363,7 @@ def result_table(
         f"The data set is {note}" for one in evaluations.values() for note in one.notes
     )
     for name, one in evaluations.items():
-        notes += _said_of(one, f"{name}: " if len(evaluations) > 1 else "")
+        notes += _notes(one, f"{name}: " if len(evaluations) > 1 else "")
     if first.skipped:
         more = "; --verify names all" if len(first.skipped) > NAMED else ""
         some = "; ".join(first.skipped[:NAMED]) + more
@@ -419,7 +419,7 @@ def _measured(
     return rows
 
 
-def _said_of(one: Evaluation, name: str) -> list[str]:
+def _notes(one: Evaluation, name: str) -> list[str]:
     notes = [f"{name}{len(one.done)} pairs, {one.seconds:.2f} s a pair"]
     if failed := one.failed:
         some = "; ".join(f"{id} ({why})" for id, why in list(failed.items())[:NAMED])

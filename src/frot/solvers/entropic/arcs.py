@@ -61,7 +61,7 @@ class EntropicArcs:
     reach: float
     centre: _Centre | None = None
     kept: tuple[np.ndarray, np.ndarray] | None = None
-    apart: Apart | None = None
+    apart: SeparateParts | None = None
     target: float = FIRST_TARGET
     moved: bool = True
 
@@ -79,7 +79,7 @@ class EntropicArcs:
             Weights to begin with.
         """
         _, n, m = problem.shape
-        apart = Apart.of(problem)
+        apart = SeparateParts.of(problem)
         problem = problem if apart is None else apart.cut(problem)
         # So many eps above the best arcs of its points an arc carries next to nothing.
         reach = float(np.log(1.0 / (LEFT_OUT * min(max(tol, 1e-14), 1e-2))))
@@ -93,7 +93,7 @@ class EntropicArcs:
         inside.shares = found.shares(inside.log_product)
         return found._split(apart)
 
-    def _split(self, apart: Apart | None) -> EntropicArcs:
+    def _split(self, apart: SeparateParts | None) -> EntropicArcs:
         """Hold a potential of every part fixed."""
         if apart is not None:
             self.apart = apart
@@ -359,7 +359,7 @@ EMPTY = 50.0
 
 
 @dataclass(frozen=True, eq=False)
-class Apart:
+class SeparateParts:
     """Parts of a problem between which no plan moves anything, though arcs there may be allowed.
 
     Where costs are infinite, some arcs that are not may be empty in every plan that is left: with n
@@ -378,7 +378,7 @@ class Apart:
     --------
     >>> costs = ForbiddenCosts.of_stack(np.array([[[0.0, 1.0], [np.inf, 0.0]]]))
     >>> half = np.array([0.5, 0.5])
-    >>> parts = Apart.of(Problem(costs, half, half, eps=1.0))
+    >>> parts = SeparateParts.of(Problem(costs, half, half, eps=1.0))
     >>> parts.inside.tolist()
     [[True, False], [False, True]]
     >>> parts.cut(Problem(costs, half, half, eps=1.0)).costs.forbidden
@@ -391,7 +391,7 @@ class Apart:
     cols: np.ndarray
 
     @classmethod
-    def of(cls, problem: Problem) -> Apart | None:
+    def of(cls, problem: Problem) -> SeparateParts | None:
         """The parts of a problem, all of whose points have weight; None if no arc is forbidden."""
         shut = problem.costs.forbidden
         if shut is None:

@@ -80,7 +80,7 @@ def column_generation(
     from it.
     """
     groups = problem.shape[0]
-    pricing = pricing or _Pricing(problem)
+    pricing = pricing or _TransportPricing(problem)
     first = pricing(np.full(groups, 1.0 / groups) if alpha is None else alpha)
     game = Game(first.phi, unit, problem.adversary.k)
     # The plans that are columns of the game, and the one whose weights prove most.
@@ -123,7 +123,7 @@ def column_generation(
         entered.append(found)
         game.enter(found.phi)
     if gap > tol:
-        yield from tamed_offers(problem, best.mixed, upper.value, partial(pricing.lower, best))
+        yield from clipped_offers(problem, best.mixed, upper.value, partial(pricing.lower, best))
 
 
 def _noise(problem: Problem, alpha: np.ndarray) -> float:
@@ -171,7 +171,7 @@ class Priced(NamedTuple):
     parts: np.ndarray | None = None
 
 
-class _Pricing:
+class _TransportPricing:
     """Ordinary transport at changing weights."""
 
     def __init__(self, problem: Problem) -> None:
@@ -206,21 +206,21 @@ def last_lower(problem: Problem, upper: Upper) -> Iterator[Offer]:
     """
     _, alpha = problem.adversary.best(upper.phi)
     mixed = problem.costs.mix(alpha)
-    yield from tamed_offers(
+    yield from clipped_offers(
         problem, mixed, upper.value, lambda g: lower_bound(problem, alpha, g, mixed)
     )
 
 
-def tamed_offers(
+def clipped_offers(
     problem: Problem, mixed: np.ndarray, value: float, prove: Callable[[np.ndarray], Lower]
 ) -> Iterator[Offer]:
     """Offer lower bounds from potentials of costs cut at multiples of the value."""
     for cut in CUTS:
-        candidates = tamed_potentials(mixed, problem.a, problem.b, cut * abs(value))
+        candidates = clipped_potentials(mixed, problem.a, problem.b, cut * abs(value))
         yield Offer(None, max(map(prove, candidates), key=lambda lower: lower.bound))
 
 
-def tamed_potentials(
+def clipped_potentials(
     mixed: np.ndarray, a: np.ndarray, b: np.ndarray, cut: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return potentials g of costs cut at some level, as they are and `yielding`.
@@ -230,7 +230,7 @@ def tamed_potentials(
     Examples
     --------
     >>> half = np.array([0.5, 0.5])
-    >>> g, _ = tamed_potentials(np.array([[1.0, 1e15], [1e15, 2.0]]), half, half, 10.0)
+    >>> g, _ = clipped_potentials(np.array([[1.0, 1e15], [1e15, 2.0]]), half, half, 10.0)
     >>> bool(np.ptp(g) <= 10.0)
     True
     """

@@ -344,8 +344,8 @@ class Interior:
         firm_flow, row_flow = row_flow, row_flow + give[0]
         weighted = centred * flow
         joined = self._column_coupling(flow / np.sqrt(row_flow)[self.rows])
-        coupling = _Coupling.of(joined, others, len(self.b))
-        beside = -self.col_sums(weighted)[:, others]
+        coupling = _ColumnLaplacian.of(joined, others, len(self.b))
+        cross = -self.col_sums(weighted)[:, others]
         groups = weighted @ centred.T
         np.einsum("ii->i", groups)[:] += self._stiffness()
         degree = coupling.degree
@@ -353,7 +353,7 @@ class Interior:
             # Without a subtraction still: what is loose is added where it was taken off.
             degree = degree + give[1] + self.col_sums(flow * np.take(loose, self.rows))
             passed = flow * np.take(centres * loose, self.rows, axis=1)
-            beside -= self.col_sums(passed)
+            cross -= self.col_sums(passed)
             groups += (centres * (loose * firm_flow)) @ centres.T
             centres = centres * (1.0 - loose)
         # Scaling alpha and the potentials together moves no reduced cost of an arc in use, so the
@@ -370,7 +370,7 @@ class Interior:
         matrix = self._room
         for regularisation in (1e-15, 1e-13, 1e-11):
             coupling.write(matrix[:free, :free], scale[:free])
-            np.multiply(beside, scale[free:, None] * scale[:free], out=matrix[free:, :free])
+            np.multiply(cross, scale[free:, None] * scale[:free], out=matrix[free:, :free])
             np.multiply(groups, scale[free:, None] * scale[free:], out=matrix[free:, free:])
             np.einsum("ii->i", matrix)[:] = 1.0 + regularisation
             # LAPACK reads the transpose of our rows, so what it calls upper is our lower half, and
@@ -479,7 +479,7 @@ class Interior:
         return df, dg, dalpha, dt
 
 
-class _Coupling(NamedTuple):
+class _ColumnLaplacian(NamedTuple):
     """How columns are joined by rows, but for themselves: among those that are free, (k, k).
 
     Entries are positive and symmetric; `rows` and `cols` are where they are if they are few, and
@@ -492,7 +492,9 @@ class _Coupling(NamedTuple):
     cols: np.ndarray | None = None
 
     @classmethod
-    def of(cls, found: np.ndarray | sparse.csr_array, free: np.ndarray, count: int) -> _Coupling:
+    def of(
+        cls, found: np.ndarray | sparse.csr_array, free: np.ndarray, count: int
+    ) -> _ColumnLaplacian:
         """Take the free ones of so many columns of a product."""
         if isinstance(found, np.ndarray):
             np.fill_diagonal(found, 0.0)

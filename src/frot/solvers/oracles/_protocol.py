@@ -1,4 +1,4 @@
-"""What a solver may ask of an ordinary transport solver."""
+"""The `Oracle` protocol: what a solver may ask of an ordinary transport solver."""
 
 from __future__ import annotations
 

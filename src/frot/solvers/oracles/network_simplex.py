@@ -204,7 +204,9 @@ def _caps(reduced: np.ndarray, top: float, paid: float) -> list[float]:
     return [10.0 ** (low + CAP_DIGITS * step) for step in range(1, steps + 1)] + [most]
 
 
-def _cut_flow(reduced: np.ndarray, cap: float, a: np.ndarray, b: np.ndarray, pivots: int) -> Flow:
+def _cut_flow(
+    reduced: np.ndarray, cap: float, a: np.ndarray, b: np.ndarray, pivots: int
+) -> SimplexFlow:
     """Transport at costs cut at `cap`, in units of it."""
     scaled = np.minimum(reduced, cap)
     scaled /= cap
@@ -213,12 +215,12 @@ def _cut_flow(reduced: np.ndarray, cap: float, a: np.ndarray, b: np.ndarray, piv
 
 def _finer(
     before: np.ndarray,
-    flow: Flow,
+    flow: SimplexFlow,
     last: float,
     cap: float,
     weights: tuple[np.ndarray, np.ndarray],
     pivots: int,
-) -> tuple[Flow, np.ndarray, np.ndarray, np.ndarray] | None:
+) -> tuple[SimplexFlow, np.ndarray, np.ndarray, np.ndarray] | None:
     """Transport at the reduced costs of a flow's potentials; None if it needs more than `cap`.
 
     Returns the flow, these costs uncut, and what its potentials add.
@@ -245,7 +247,7 @@ def _pivots_in_time(n: int, m: int) -> float:
     return left / (PIVOT_SECONDS * sqrt(n * m))
 
 
-class Flow(NamedTuple):
+class SimplexFlow(NamedTuple):
     """A plan (n, m), potentials (n,) and (m,), and whether it is optimal; if not, POT's code."""
 
     plan: np.ndarray
@@ -259,7 +261,7 @@ class Flow(NamedTuple):
         return self.code == SOLVED
 
 
-def network_simplex(M: np.ndarray, a: np.ndarray, b: np.ndarray, most_pivots: int) -> Flow:
+def network_simplex(M: np.ndarray, a: np.ndarray, b: np.ndarray, most_pivots: int) -> SimplexFlow:
     r"""Solve :math:`\min_{\Pi \in U(a, b)} \langle \Pi, M \rangle` with at most so many pivots.
 
     Points without weight get a potential of zero, which need not be feasible.
@@ -276,7 +278,7 @@ def network_simplex(M: np.ndarray, a: np.ndarray, b: np.ndarray, most_pivots: in
     plan, _, f, g, code = _compiled().emd_c(
         np.ascontiguousarray(a), np.array(b, dtype=float), M, most_pivots, 1
     )
-    return Flow(plan, f, g, int(code))
+    return SimplexFlow(plan, f, g, int(code))
 
 
 @cache

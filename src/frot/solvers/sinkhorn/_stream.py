@@ -1,4 +1,4 @@
-r"""Kernels never kept: row blocks of them are formed, used and dropped, one pass a sweep.
+r"""`StreamEngine`: kernels never kept; row blocks are formed, used and dropped, one pass a sweep.
 
 Given g, a block of rows yields its part of f, and with f its part of the column sums c and of the
 group costs: one pass over the kernel is a whole sweep, :math:`g \leftarrow g - \varepsilon \log c`.

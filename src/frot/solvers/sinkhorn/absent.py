@@ -1,4 +1,4 @@
-"""Points without weight: they stand where others do while a problem is solved.
+"""Points without weight: moved onto others while a problem is solved; their potentials after.
 
 A point that carries nothing must not move anything: not the centre of the others, nor the scale of
 a kernel, nor a bound on rounding. It therefore takes the place of the heaviest point of its side,

@@ -1,4 +1,4 @@
-r"""What weights and potentials prove, in double precision, whatever precision found them.
+r"""Certificates with eps > 0: what weights and potentials prove, in double precision.
 
 Lower bound: the dual value. Given g, the best f makes the rows of the plan exact, and
 
@@ -56,7 +56,7 @@ from typing import Any, NamedTuple
 from frot._base.arrays import at_least, quiet
 from frot.costs.geometry import unit_of
 from frot.solvers.sinkhorn.engine import Engine, FirstPass, Passes, Point
-from frot.solvers.sinkhorn.kernel import Block, column_potentials, form_rows, scores_at
+from frot.solvers.sinkhorn.kernel import RowBlock, column_potentials, form_rows, scores_at
 from frot.solvers.sinkhorn.objective import kernel_surplus
 from frot.solvers.sinkhorn.terms import BatchTerms
 
@@ -181,7 +181,7 @@ def kept_pass(terms: BatchTerms, at: Point, unit: float) -> FirstPass | None:
     good = bool(xp.all(apart <= charged)) and bool(xp.all(at.left > 0.0))
     if not good or bool(xp.any(_coarse(terms, unit, g))):
         return None
-    block = Block(slice(0, a.shape[1]), at.kernel, a / at.left, f)
+    block = RowBlock(slice(0, a.shape[1]), at.kernel, a / at.left, f)
     return FirstPass(g, f, b * at.columns, None, None, [block], at.right)
 
 

@@ -289,7 +289,7 @@ def _tiles(
     return table, np.concatenate(problems)
 
 
-class Search:
+class CloudSearch:
     """Potentials and weights of the problems of clouds, on their way to the best."""
 
     def __init__(self, clouds: Clouds, alpha: np.ndarray, eps: float | None = None) -> None:
@@ -530,7 +530,7 @@ class Secants:
 
 def solve_clouds(
     clouds: Clouds, start: CloudSolution | None = None
-) -> tuple[CloudSolution, Search] | None:
+) -> tuple[CloudSolution, CloudSearch] | None:
     """Solve all problems; None where single precision or sweeps do not get there.
 
     Parameters
@@ -551,7 +551,7 @@ def solve_clouds(
     alpha = (1.0 - LIFT) * start.alpha + LIFT / start.alpha.shape[1]
     if same:
         alpha[2] = start.alpha[2]
-    search = Search(clouds, alpha)
+    search = CloudSearch(clouds, alpha)
     search.state = start.potentials * search.unit - search.norms
     search.momentum.rate = start.rate
     return _climb(search, start if same else None)
@@ -567,7 +567,7 @@ def _carries(clouds: Clouds) -> bool:
     return within and 2.0 * OFF * level / options.eps <= options.tol / PLAN
 
 
-def _first(clouds: Clouds, alpha: np.ndarray) -> Search:
+def _first(clouds: Clouds, alpha: np.ndarray) -> CloudSearch:
     """Potentials and weights to start from: of a sample, or from a larger eps."""
     options = clouds.options
     if min(clouds.sizes) >= MANY * SAMPLE:
@@ -576,7 +576,7 @@ def _first(clouds: Clouds, alpha: np.ndarray) -> Search:
             return _extended(clouds, found[1])
     level = float(clouds.level[0])
     eps = max(options.eps, FIRST_EPS * level)
-    search = Search(clouds, alpha, eps)
+    search = CloudSearch(clouds, alpha, eps)
     while eps > options.eps:
         search.sweep(0.0, EPS_SWEEPS)
         eps = max(options.eps, eps / EPS_FACTOR)
@@ -584,9 +584,9 @@ def _first(clouds: Clouds, alpha: np.ndarray) -> Search:
     return search
 
 
-def _extended(clouds: Clouds, sample: Search) -> Search:
+def _extended(clouds: Clouds, sample: CloudSearch) -> CloudSearch:
     """Give all points the potentials that those of a sample leave them."""
-    search = Search(clouds, sample.alpha)
+    search = CloudSearch(clouds, sample.alpha)
     bias = (sample.state + sample.clouds.logs).float()
     ends, others = clouds.ends, sample.clouds.ends
     for at in range(1, len(ends) - 1):
@@ -604,7 +604,9 @@ def _back(part: slice, by: int) -> slice:
     return slice(part.start - by, part.stop - by)
 
 
-def _climb(search: Search, start: CloudSolution | None) -> tuple[CloudSolution, Search] | None:
+def _climb(
+    search: CloudSearch, start: CloudSolution | None
+) -> tuple[CloudSolution, CloudSearch] | None:
     """Sweep and step on the weights until both are as close as the gradient asks for.
 
     Where `start` is given, it has what is known of y with itself.
@@ -646,7 +648,7 @@ def _climb(search: Search, start: CloudSolution | None) -> tuple[CloudSolution, 
     return None
 
 
-def _found(search: Search, error: np.ndarray, regret: np.ndarray) -> CloudSolution:
+def _found(search: CloudSearch, error: np.ndarray, regret: np.ndarray) -> CloudSolution:
     return CloudSolution(
         search.clouds, search.alpha, (search.state + search.norms) / search.unit, search.values(),
         error, regret, search.sweeps, search.steps, search.momentum.rate,

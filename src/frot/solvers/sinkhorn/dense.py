@@ -1,4 +1,4 @@
-"""Kernels kept whole: for problems whose (n, m) matrices fit, alone or in batches."""
+"""`DenseEngine`: kernels kept whole, for (n, m) matrices that fit, alone or in batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""What an ascent on the weights needs: potentials for given weights, and what they prove.
+r"""The `Engine` of an ascent on the weights: potentials for given weights, and what they prove.
 
 With rows exact, potentials (f, g) and weights alpha make the plan
 :math:`\pi_{ij} = a_i b_j e^{(f_i + g_j - [M_\alpha]_{ij})/\varepsilon}`, whose columns are
@@ -16,7 +16,7 @@ from frot._base.arrays import quiet
 from frot.costs.geometry import Geometry, unit_of
 from frot.costs.protocol import Rounding
 from frot.solvers.sinkhorn.kernel import (
-    Block,
+    RowBlock,
     Scores,
     form_rows,
     row_blocks,
@@ -85,7 +85,7 @@ class FirstPass(NamedTuple):
     plain_f, plain_g : arrays of shape (B, n) and (B, m)
         Minima of the reduced costs: potentials of the problem without eps. None where these were
         left out.
-    kept : list of Block
+    kept : list of RowBlock
         The plan over a, where there is room for it, but for a factor of its columns.
     across : array of shape (B, m), optional
         That factor, where it is not one.
@@ -96,7 +96,7 @@ class FirstPass(NamedTuple):
     masses: Any
     plain_f: Any
     plain_g: Any
-    kept: list[Block]
+    kept: list[RowBlock]
     across: Any = None
 
     def columns(self, thin: Any) -> Any:

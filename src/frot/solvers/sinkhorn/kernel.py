@@ -174,7 +174,7 @@ class JoinedRows:
         return found[0] if len(found) == 1 else self._xp.concat(found, axis=1)
 
 
-class Block(NamedTuple):
+class RowBlock(NamedTuple):
     """Rows `part` of a plan: ``a_i kernel_ij / total_i``; f is (B, r), kernel (B, r, m)."""
 
     part: slice
@@ -183,7 +183,9 @@ class Block(NamedTuple):
     f: Any
 
 
-def form_rows(scores: Scores, terms: BatchTerms, g: Any, parts: Sequence[slice]) -> Iterator[Block]:
+def form_rows(
+    scores: Scores, terms: BatchTerms, g: Any, parts: Sequence[slice]
+) -> Iterator[RowBlock]:
     """Yield blocks of rows of the plan that g makes."""
     for part, block in score_rows(scores, terms, g, parts):
         yield softmax_block(scores, terms, part, block)
@@ -205,7 +207,7 @@ def score_rows(
         yield part, scores.block(part, bias)
 
 
-def softmax_block(scores: Scores, terms: BatchTerms, part: slice, block: Any) -> Block:
+def softmax_block(scores: Scores, terms: BatchTerms, part: slice, block: Any) -> RowBlock:
     """Make a block of a plan from its scores, which are used up."""
     xp = terms.home.xp
     with quiet():
@@ -214,7 +216,7 @@ def softmax_block(scores: Scores, terms: BatchTerms, part: slice, block: Any) ->
         return softmax_below(scores, terms, part, block, top)
 
 
-def softmax_below(scores: Scores, terms: BatchTerms, part: slice, block: Any, top: Any) -> Block:
+def softmax_below(scores: Scores, terms: BatchTerms, part: slice, block: Any, top: Any) -> RowBlock:
     """Make a block of a plan from its scores below the rows' largest, which are `top`."""
     xp = terms.home.xp
     with quiet():
@@ -226,7 +228,7 @@ def softmax_below(scores: Scores, terms: BatchTerms, part: slice, block: Any, to
             # Rows that need not be kept keep a part of a.
             f = terms.damped_rows(f)
             total = total * xp.exp(f / terms.tau_a)
-    return Block(part, kernel, total, f)
+    return RowBlock(part, kernel, total, f)
 
 
 def exp_of(array: Any) -> Any:

@@ -1,4 +1,4 @@
-r"""What a plan of potentials, rounded to its marginals, costs: its objective, and no bound of it.
+r"""The objective of a plan of potentials that is rounded to its marginals: a value, no bound.
 
 The plan is :math:`\Pi = G + D` with :math:`G_{ij} = a_i b_j e^{s_{ij}}`, whose scores s come from
 potentials, and :math:`D = u v^\top`, what rounding put in. With :math:`r = D / G`,
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from frot._base.arrays import quiet
 from frot.solvers.sinkhorn.engine import Engine
 from frot.solvers.sinkhorn.kernel import (
-    Block,
+    RowBlock,
     Scores,
     cached_blocks,
     form_rows,
@@ -106,7 +106,7 @@ def _log_share(xp: Any, part: Any, weights: Any) -> Any:
 
 
 def kernel_surplus(
-    terms: BatchTerms, kept: Sequence[Block], thin: Any, weight: Any, left: Any, right: Any
+    terms: BatchTerms, kept: Sequence[RowBlock], thin: Any, weight: Any, left: Any, right: Any
 ) -> Any:
     """Return the sums, (B,), from a kept kernel.
 

@@ -1,4 +1,4 @@
-"""From a problem to an engine, and from its points to bounds and plans."""
+"""`EntropicRun`: from a problem to an engine, and from its points to bounds and plans."""
 
 from __future__ import annotations
 

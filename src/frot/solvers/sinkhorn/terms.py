@@ -1,4 +1,4 @@
-r"""What a batch of entropic problems has besides its costs, on the device where the costs are.
+r"""`BatchTerms`: what a batch of entropic problems has besides its costs, on the costs' device.
 
 Marginals need not be kept where they have a price: with tau that of
 :math:`\mathrm{KL}(\Pi 1 | a)`, potentials are damped, and rows keep a part,
