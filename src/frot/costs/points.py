@@ -331,8 +331,8 @@ class FactoredCosts(Costs):
     membership: sparse.csr_array
     error: float = 0.5
     centre: np.ndarray | None = None
-    # Weights of features, and the norms of both sides that the last mix had with them: in one tuple,
-    # which other threads replace but never change.
+    # Weights of features, and the norms of both sides that the last mix had with them: one tuple,
+    # which other threads may replace but never change.
     _last_norms: list[tuple[np.ndarray, ...]] = field(default_factory=list, init=False)
 
     @classmethod

@@ -378,8 +378,8 @@ class Groups:
         if items and all(isinstance(item, Real) for item in items):
             first = next(item for item in items if not isinstance(item, Integral))
             raise InputError(
-                f"groups: numbers are sizes of groups, which are whole, and {first} is not; weights "
-                "of points are given by name: a=..., b=..."
+                f"groups: numbers are sizes of groups, which are whole, and {first} is not; "
+                "weights of points are given by name: a=..., b=..."
             )
         return cls.from_indices(items, n_features, feature_names)
 
