@@ -219,6 +219,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "p": ({"p": 0.5}, r"p: must be finite and >= 1, got 0.5"),
     "metric": ({"metric": "euclidian"}, "metric: .* did you mean 'euclidean'"),
     "groups": ({"groups": [[9]]}, "9"),
+    "clouds as groups": ({"groups": CLOUDS}, "groups: are clouds; .* by name: others="),
+    "a batch as groups": ({"groups": np.zeros((2, 5, 4))}, "groups: are clouds"),
     "eta": ({"eta": -1.0}, "eta: must be finite and >= 0"),
     "eps": ({"eps": -1.0}, "eps: must be finite and >= 0"),
     "prior": ({"prior": [1.0]}, "prior: has shape"),

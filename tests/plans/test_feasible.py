@@ -72,6 +72,17 @@ def test_the_corner_rule_loses_no_digit(seed, digits):
     assert (np.diff(cols) >= 0).all()
 
 
+def test_the_corner_rule_leaves_no_light_point_out():
+    """Cumulated masses of both sides may meet to the last place, with a light point in between."""
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        a, b = (rng.integers(1, 8, size).astype(float) for size in rng.integers(2, 14, 2))
+        b[rng.integers(len(b))] *= 1e-17
+        a, b = a / a.sum(), b / b.sum()
+        plan = Plan.from_arcs(*northwest(a, b), (len(a), len(b)))
+        assert exact_errors(plan, a, b) <= 1e-12
+
+
 def test_filling_begins_with_light_points():
     rows, cols, mass = fill(np.array([1.0, 1e-20]), np.array([1e-20, 1.0]))
     assert list(zip(rows, cols, mass, strict=True)) == [(1, 0, 1e-20), (0, 1, 1.0)]

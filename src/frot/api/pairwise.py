@@ -174,6 +174,7 @@ def pairwise(
         )
         check_same_features(first, second)
     columns = first.columns or (second.columns if second is not None else None)
+    _refuse_clouds_as_groups(groups)
     parsed = Groups.parse(groups, first.width, columns)
     p = check_number(p, "p", least=1.0)
     metric = check_metric(metric, METRICS)
@@ -245,6 +246,13 @@ class Clouds(NamedTuple):
     def sizes(self) -> np.ndarray:
         """Points in each cloud."""
         return np.array([len(cloud.points) for cloud in self.members])
+
+
+def _refuse_clouds_as_groups(groups: Any) -> None:
+    """Refuse the second clouds of a call that is written as SciPy's `cdist` is."""
+    listed = groups if isinstance(groups, list | tuple) else ()
+    if getattr(groups, "ndim", 0) == 3 or any(getattr(one, "ndim", 0) == 2 for one in listed):
+        raise InputError("groups: are clouds; clouds to compare with are given by name: others=...")
 
 
 def check_clouds(

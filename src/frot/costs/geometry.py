@@ -38,7 +38,7 @@ class Geometry(Protocol):
         ...
 
     def mix(self, alpha: Any) -> Any:
-        """Return sum_l alpha_l C_l: (B, L) to (B, n, m)."""
+        """Return sum_l alpha_l C_l: (B, L) to (B, n, m); the caller's own, to be written to."""
         ...
 
     def inner(self, plan: Any) -> Any:

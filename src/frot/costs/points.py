@@ -331,8 +331,9 @@ class FactoredCosts(Costs):
     membership: sparse.csr_array
     error: float = 0.5
     centre: np.ndarray | None = None
-    # Weights of features, and the norms of both sides that the last mix had with them.
-    _last_norms: list[np.ndarray] = field(default_factory=list, init=False)
+    # Weights of features, and the norms of both sides that the last mix had with them: one tuple,
+    # which other threads may replace but never change.
+    _last_norms: list[tuple[np.ndarray, ...]] = field(default_factory=list, init=False)
 
     @classmethod
     def of(
@@ -446,7 +447,7 @@ class FactoredCosts(Costs):
             x_norms -= 0.5 * (scaled[:, None, :] @ X[:, :, None])[:, 0, 0]
             y_norms += np.multiply(Y, Y, out=pieces[:m]) @ w
         # Whoever mixes costs asks next what rounding may have done to them.
-        self._last_norms[:] = weights.copy(), x_norms, y_norms
+        self._last_norms[:] = [(weights.copy(), x_norms, y_norms)]
         if mixed is None:
             return np.zeros((n, m))
         for part in blocks(n, 8 * m, CACHE_BYTES):
@@ -458,8 +459,9 @@ class FactoredCosts(Costs):
 
     def _norms(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Weighted squares of the centred points, (n,) and (m,): kept from the last mix."""
-        if self._last_norms and np.array_equal(self._last_norms[0], weights):
-            return self._last_norms[1], self._last_norms[2]
+        for known, x_norms, y_norms in self._last_norms:
+            if np.array_equal(known, weights):
+                return x_norms, y_norms
         x_norms, y_norms = np.zeros(len(self.points[0])), np.zeros(len(self.points[1]))
         for part in blocks(len(weights), 16 * (len(x_norms) + len(y_norms)), self._block_bytes):
             for side, norms in zip(self._some(part), (x_norms, y_norms), strict=True):

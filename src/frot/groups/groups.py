@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import chain, pairwise
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -375,6 +375,12 @@ class Groups:
             raise InputError("groups is a single boolean mask; wrap it in a list: groups=[mask]")
         if items and all(isinstance(item, Integral) for item in items):
             return cls.from_sizes(items, n_features)
+        if items and all(isinstance(item, Real) for item in items):
+            first = next(item for item in items if not isinstance(item, Integral))
+            raise InputError(
+                f"groups: numbers are sizes of groups, which are whole, and {first} is not; "
+                "weights of points are given by name: a=..., b=..."
+            )
         return cls.from_indices(items, n_features, feature_names)
 
     @classmethod

@@ -67,7 +67,10 @@ def _cumulated(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     lost = (before - (ends - back)) + (weights - back)
     rest = np.cumsum(lost)
     surplus = (float(ends[-1]) - 1.0) + float(rest[-1])
-    return ends, rest - surplus * ends
+    rest = rest - surplus * ends
+    # The first of a pair is its sum, rounded: pairs are then in the order of their sums.
+    whole = ends + rest
+    return whole, rest - (whole - ends)
 
 
 def fill(a: np.ndarray, b: np.ndarray) -> Arcs:

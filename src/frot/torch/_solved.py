@@ -375,7 +375,7 @@ class Envelope(torch.autograd.Function):
         with torch.no_grad(), torch.autocast(grads[0].device.type, enabled=False), room:
             found = cls.envelope(ctx, *grads)
         if torch.is_grad_enabled():
-            # BatchProblem to be differentiated again: constants would pass for zero derivatives.
+            # Asked to be differentiated again: constants would pass for zero derivatives.
             used = (*grads, *ctx.saved_tensors)
             found = [
                 None if part is None else _FirstDerivative.apply(part, *used) for part in found

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
+import frot
 from frot import Simplex
 from frot._base.arrays import Home
 from frot.costs.points import PointGeometry
@@ -105,3 +106,12 @@ def test_a_kernel_that_costs_digits_does_not_serve():
     assert kept_pass(terms, replace(at, left=0.0 * at.left), UNIT) is None
     assert kept_pass(replace(terms, uneven=True), at, UNIT) is None
     assert kept_pass(terms, at, 1.0) is None
+    assert kept_pass(replace(terms, eps=1e-3 * terms.eps), at, UNIT) is None
+
+
+@pytest.mark.parametrize("eps", [1e-2, 1.4e-3])
+def test_a_light_column_far_away_gets_what_it_weighs(eps):
+    costs = np.array([[[0.0, 2.0], [0.0, 2.0]]])
+    b = np.array([0.9926262469828404, 0.007373753017159583])
+    found = frot.solve_costs(costs, b=b, eps=eps)
+    assert found.plan.sum(axis=0) == pytest.approx(b, rel=16.0 * UNIT, abs=0.0)

@@ -66,6 +66,9 @@ LIGHT_SWEEPS = 4
 SCORE = 6.0
 # A potential is coarse where its last places are this share of eps; so often such are lowered.
 COARSE, LOWERINGS = 1e-2, 3
+# Scores of up to this are the same, to few units of what they make, in whichever order they are
+# summed.
+LARGEST_SCORE = 100.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +169,8 @@ def kept_pass(terms: BatchTerms, at: Point, unit: float) -> FirstPass | None:
     than costs of the plan are, or squares that these are charged for, and by three on itself; g by
     as many, and both by one for the constant that is taken off them. All of it is relative to the
     potentials as the search had them, so that these must be no larger than what is charged: no
-    constant far apart, and no base.
+    constant far apart, and no base. And the plan that is handed out is formed anew: where scores
+    are large, its columns would be off by their last places.
 
     None where that is not so, and where weights vanish or mass may go.
     """
@@ -179,6 +183,8 @@ def kept_pass(terms: BatchTerms, at: Point, unit: float) -> FirstPass | None:
     charged = xp.vecdot(a, xp.abs(f)) + xp.vecdot(b, xp.abs(g))
     apart = xp.abs(mean) + xp.vecdot(b, xp.abs(at.base))
     good = bool(xp.all(apart <= charged)) and bool(xp.all(at.left > 0.0))
+    reach = xp.max(xp.abs(f), axis=1) + xp.max(xp.abs(g), axis=1)
+    good = good and bool(xp.all(reach <= LARGEST_SCORE * terms.eps[:, 0]))
     if not good or bool(xp.any(_coarse(terms, unit, g))):
         return None
     block = RowBlock(slice(0, a.shape[1]), at.kernel, a / at.left, f)

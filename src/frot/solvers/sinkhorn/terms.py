@@ -41,16 +41,15 @@ class Soft:
 
     Examples
     --------
-    >>> import array_api_compat.numpy as np
     >>> half, f = np.full((1, 2), 0.5), np.array([[0.0, 1.0]])
-    >>> side = Soft(np, np.ones((1, 1)))
+    >>> side = Soft(Home.of(half), np.ones((1, 1)))
     >>> side.kept(half, f).round(4), side.dual(half, f).round(4)
     (array([[0.5   , 0.1839]]), array([0.3161]))
     >>> side.price(half, side.kept(half, f)).round(4)
     array([0.1321])
     """
 
-    xp: Any
+    home: Home
     tau: Any
 
     def damping(self, eps: Any) -> Any:
@@ -60,12 +59,13 @@ class Soft:
     def kept(self, weights: Any, potential: Any) -> Any:
         """Return the masses that potentials keep."""
         with quiet():
-            return weights * self.xp.exp(-potential / self.tau)
+            return weights * self.home.xp.exp(-potential / self.tau)
 
     def dual(self, weights: Any, potential: Any) -> Any:
         """Return what the side adds to the dual value, (B,)."""
+        xp = self.home.xp
         with quiet():
-            return -self.tau[:, 0] * self.xp.vecdot(weights, self.xp.expm1(-potential / self.tau))
+            return -self.tau[:, 0] * xp.vecdot(weights, xp.expm1(-potential / self.tau))
 
     def price(self, weights: Any, masses: Any) -> Any:
         r"""Return :math:`\tau\,\mathrm{KL}(x | a)`, (B,).
@@ -73,7 +73,7 @@ class Soft:
         As :math:`a\,((1 + d) \log(1 + d) - d)` with d = x / a - 1, which loses nothing where next
         to all mass is kept, whatever it costs.
         """
-        xp = self.xp
+        xp = self.home.xp
         there = weights > 0.0
         share = xp.where(there, masses / xp.where(there, weights, xp.ones_like(weights)), 1.0)
         off = share - 1.0
@@ -253,12 +253,12 @@ class BatchTerms:
     @cached_property
     def rows(self) -> Soft | None:
         """What rows pay for mass that goes; None where it is kept."""
-        return None if self.tau_a is None else Soft(self.home.xp, self.tau_a)
+        return None if self.tau_a is None else Soft(self.home, self.tau_a)
 
     @cached_property
     def cols(self) -> Soft | None:
         """What columns pay, likewise."""
-        return None if self.tau_b is None else Soft(self.home.xp, self.tau_b)
+        return None if self.tau_b is None else Soft(self.home, self.tau_b)
 
     def row_masses(self, f: Any) -> Any:
         """Return what rows of the plan weigh, (B, n)."""
