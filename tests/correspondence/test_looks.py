@@ -244,6 +244,35 @@ def test_an_interrupt_in_the_second_look_brings_the_first(made, monkeypatch):
     assert match.result.status.ok
 
 
+def test_an_interrupt_in_the_network_at_the_second_look_brings_the_first():
+    class Stopped(Counting):
+        def extract(self, image):
+            if self.seen == 2:
+                raise KeyboardInterrupt
+            return super().extract(image)
+
+    with pytest.raises(frot.Interrupted) as stop:
+        Matcher(Stopped(), side=SIDE, device="cpu")(cat(), mirror_image(cat()))
+    assert len(stop.value.result.looks) == 1
+    assert stop.value.result.reflected
+
+
+def test_some_layers_of_a_matcher_that_has_looked_twice(backbone):
+    # All layers are seen with a margin up to a multiple of 8 pixels, the first two of 4.
+    source, target = cat(w=117), mirror_image(cat(w=117))
+    known = Matcher(backbone, side=SIDE, device="cpu", enlarge=False)
+    assert len(known(source, target).looks) == 2
+    matches = [one.with_layers([0, 1])(source, target) for one in (known, copied(known))]
+    assert len(matches[0].looks) == 2
+    assert matches[0].looks == matches[1].looks
+    assert np.array_equal(matches[0].scores, matches[1].scores)
+
+
+def copied(matcher):
+    """The same matcher, which remembers nothing."""
+    return pickle.loads(pickle.dumps(matcher))
+
+
 def test_a_match_that_was_looked_at_twice_can_be_sent(made):
     match = made(cat(), mirror_image(cat()))
     again = pickle.loads(pickle.dumps(match))

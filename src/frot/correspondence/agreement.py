@@ -34,6 +34,8 @@ WIDE = (3.0, 9)
 # much for a reflection in the one as against it in the other. Where there is no second look the
 # first has to exceed the last.
 OPEN, CONFIRMED, REFLECTED = -0.75, 1.0, -0.5
+# All of it, so that pairs matched by one rule are told from those of another.
+RULE = (STRENGTH, RIGID_STRENGTH, RIGID, WIDE, OPEN, CONFIRMED, REFLECTED)
 # Cells across and down within which the order of two matches is looked at, and by how many cells
 # they may be off.
 ACROSS, DOWN = (2, 4), 4
