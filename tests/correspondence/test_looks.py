@@ -186,12 +186,13 @@ def test_photographs_without_content_are_not_looked_at_again(made):
         made(cat(), grey)
 
 
-@pytest.mark.parametrize("device", ["numpy", "planner"])
+@pytest.mark.parametrize("device", ["numpy", "stack", "factors"])
 def test_the_same_on_every_device(backbone, made, device, monkeypatch):
     other = Matcher(backbone, side=SIDE, device="numpy" if device == "numpy" else "cpu")
-    if device == "planner":
+    if device != "numpy":
         # What plans on a device, in plain PyTorch.
-        planner = PairPlanner(other.settings.eta, other.settings.eps, 0, 1e-4, device="cpu")
+        given = other.settings
+        planner = PairPlanner(given.eta, given.eps, 0, 1e-4, device="cpu", keep=device)
         monkeypatch.setattr(other, "_planner", lambda: planner)
     ours, theirs = (one(cat(), mirror_image(cat())) for one in (made, other))
     assert theirs.reflected
