@@ -213,6 +213,26 @@ def test_features_by_name_are_looked_at_once(backbone):
     assert match.reflected
 
 
+def test_networks_of_one_size_look_once():
+    class OneSize(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = convolutions()
+
+        def forward(self, image):
+            assert image.shape[-2:] == (128, 128), "another size"
+            return self.parts(image)
+
+    # A margin of a pixel, which cells at several strides need to lie on those of A mirrored.
+    made = Matcher(TorchBackbone(OneSize()), side=128, device="cpu")
+    photo = cat(h=128, w=128)
+    match = made(photo, mirror_image(photo))
+    assert len(match.looks) == 1
+    assert match.reflected
+    with pytest.raises(frot.InputError, match="another size"):
+        made.with_settings(poses="mirror")(photo, mirror_image(photo))
+
+
 def test_cells_beyond_the_edge_have_no_say_in_either_look(backbone):
     matcher = Matcher(backbone, side=SIDE, device="cpu", edges=False)
     features = matcher.pair_features(cat(), mirror_image(cat()))

@@ -419,7 +419,11 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
             return looks
         pair = looks.first.pair
         try:
-            one = self.turned(pair.source, MIRRORED)
+            try:
+                one = self.turned(pair.source, MIRRORED)
+            except InputError:
+                # It takes images of one size, and mirrored ones have a margin: the first decides.
+                return looks
             mirrored = replace(pair, source=one, layers=self.layer_pair(one, pair.target))
             votes = self.solve(mirrored).votes
         except KeyboardInterrupt as stop:
