@@ -391,6 +391,6 @@ def test_it_says_how_often_a_was_looked_at(made, run, tmp_path):
     for reflected, looks in ((False, (-2.0,)), (False, (-0.6, 0.3)), (True, (0.1, 2.0))):
         made["match"] = replace(made["match"], reflected=reflected, looks=looks)
         done = run("match", str(a), str(b), "--points", "120,80")
-        words = ("was looked at mirrored", "face opposite ways")
+        words = ("was looked at mirrored", "by two looks, and more than 1", "face opposite ways")
         told.append(tuple(word in " ".join(done.stdout.split()) for word in words))
-    assert told == [(False, False), (True, False), (True, True)]
+    assert told == [(False, False, False), (True, True, False), (True, True, True)]

@@ -3,6 +3,7 @@ import os
 import pickle
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -298,6 +299,30 @@ def test_bytes_bound_it_and_pixels_are_not_kept(monkeypatch):
     monkeypatch.setattr(caching, "MAX_BYTES", each - 1)
     assert kept.get("e", PHOTO, lambda: features(4)).maps[0].name == "small"
     assert len(kept) == 0
+
+
+def test_threads_share_what_was_seen(monkeypatch):
+    # Little room, so that something goes all the time, and threads that change at every turn.
+    monkeypatch.setattr(caching, "MAX_BYTES", 20 * 384)
+    kept, photo = FeatureMemory(), Photo(np.zeros((0, 0, 3), dtype=np.float32), "")
+
+    def seen(number):
+        values = np.full((4, 6, 8), number, dtype=np.float32)
+        return PhotoFeatures(photo, (24, 32), 0.5, (FeatureMap("stem", values, 4, 11),), None)
+
+    def ask(seed):
+        asked = np.random.default_rng(seed).integers(0, 60, 1_500)
+        found = [kept.get(str(one), photo, lambda one=one: seen(one)) for one in asked]
+        return all(one.maps[0].values[0, 0, 0] == k for one, k in zip(found, asked, strict=True))
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            assert all(threads.map(ask, range(8)))
+    finally:
+        sys.setswitchinterval(before)
+    assert kept.size <= 20 * 384
 
 
 def test_some_layers():

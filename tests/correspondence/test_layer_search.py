@@ -2,11 +2,19 @@ import numpy as np
 import pytest
 
 from frot._base.errors import InputError
-from frot.correspondence import Matcher, PairSet, _layer_search, pck, point_errors
+from frot.correspondence import (
+    Matcher,
+    PairSet,
+    TorchBackbone,
+    _layer_search,
+    pck,
+    point_errors,
+)
 from frot.correspondence._layer_search import _chosen_features, best_layer, search_layers
 from frot.correspondence.layers import LayerPair, LayerTable
 from tests.correspondence import planted
 from tests.correspondence.layers import TARGET, random_maps
+from tests.correspondence.small import cat, convolutions
 
 SIDE = 96
 
@@ -171,3 +179,17 @@ def test_layers_of_a_table_are_those_alone(device):
     np.testing.assert_allclose(
         np.asarray(some.costs.inner(plan)), np.asarray(alone.costs.inner(plan)), atol=2e-5
     )
+
+
+def test_choices_are_looked_at_a_second_time_with_their_own_layers():
+    way = Matcher(TorchBackbone(convolutions()), side=SIDE, device="cpu")
+    one, other = cat(h=SIDE, w=SIDE), np.ascontiguousarray(cat(h=SIDE, w=SIDE)[:, ::-1])
+    choices = [(0, 1), (1, 3), (0, 1, 2, 3)]
+    found = _chosen_features(way, choices, way.features(one), way.features(other))
+    for chosen, (some, features) in zip(choices, found, strict=True):
+        match = some.match(features, some.solve(features))
+        alone = Matcher(TorchBackbone(convolutions()), layers=chosen, side=SIDE, device="cpu")
+        expected = alone(one, other)
+        assert len(match.looks) == 2
+        assert match.looks == pytest.approx(expected.looks, abs=1e-2)
+        np.testing.assert_allclose(match.scores, expected.scores, rtol=1e-2, atol=1e-2)

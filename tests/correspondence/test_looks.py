@@ -186,12 +186,13 @@ def test_photographs_without_content_are_not_looked_at_again(made):
         made(cat(), grey)
 
 
-@pytest.mark.parametrize("device", ["numpy", "planner"])
+@pytest.mark.parametrize("device", ["numpy", "stack", "factors"])
 def test_the_same_on_every_device(backbone, made, device, monkeypatch):
     other = Matcher(backbone, side=SIDE, device="numpy" if device == "numpy" else "cpu")
-    if device == "planner":
+    if device != "numpy":
         # What plans on a device, in plain PyTorch.
-        planner = PairPlanner(other.settings.eta, other.settings.eps, 0, 1e-4, device="cpu")
+        given = other.settings
+        planner = PairPlanner(given.eta, given.eps, 0, 1e-4, device="cpu", keep=device)
         monkeypatch.setattr(other, "_planner", lambda: planner)
     ours, theirs = (one(cat(), mirror_image(cat())) for one in (made, other))
     assert theirs.reflected
@@ -210,6 +211,26 @@ def test_features_by_name_are_looked_at_once(backbone):
     assert len(match.looks) == 1
     assert match.reflected == (match.looks[0] > REFLECTED)
     assert match.reflected
+
+
+def test_networks_of_one_size_look_once():
+    class OneSize(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = convolutions()
+
+        def forward(self, image):
+            assert image.shape[-2:] == (128, 128), "another size"
+            return self.parts(image)
+
+    # A margin of a pixel, which cells at several strides need to lie on those of A mirrored.
+    made = Matcher(TorchBackbone(OneSize()), side=128, device="cpu")
+    photo = cat(h=128, w=128)
+    match = made(photo, mirror_image(photo))
+    assert len(match.looks) == 1
+    assert match.reflected
+    with pytest.raises(frot.InputError, match="another size"):
+        made.with_settings(poses="mirror")(photo, mirror_image(photo))
 
 
 def test_cells_beyond_the_edge_have_no_say_in_either_look(backbone):
@@ -242,6 +263,35 @@ def test_an_interrupt_in_the_second_look_brings_the_first(made, monkeypatch):
     assert len(match.looks) == 1
     assert match.reflected
     assert match.result.status.ok
+
+
+def test_an_interrupt_in_the_network_at_the_second_look_brings_the_first():
+    class Stopped(Counting):
+        def extract(self, image):
+            if self.seen == 2:
+                raise KeyboardInterrupt
+            return super().extract(image)
+
+    with pytest.raises(frot.Interrupted) as stop:
+        Matcher(Stopped(), side=SIDE, device="cpu")(cat(), mirror_image(cat()))
+    assert len(stop.value.result.looks) == 1
+    assert stop.value.result.reflected
+
+
+def test_some_layers_of_a_matcher_that_has_looked_twice(backbone):
+    # All layers are seen with a margin up to a multiple of 8 pixels, the first two of 4.
+    source, target = cat(w=117), mirror_image(cat(w=117))
+    known = Matcher(backbone, side=SIDE, device="cpu", enlarge=False)
+    assert len(known(source, target).looks) == 2
+    matches = [one.with_layers([0, 1])(source, target) for one in (known, copied(known))]
+    assert len(matches[0].looks) == 2
+    assert matches[0].looks == matches[1].looks
+    assert np.array_equal(matches[0].scores, matches[1].scores)
+
+
+def copied(matcher):
+    """The same matcher, which remembers nothing."""
+    return pickle.loads(pickle.dumps(matcher))
 
 
 def test_a_match_that_was_looked_at_twice_can_be_sent(made):

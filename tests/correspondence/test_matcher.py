@@ -14,9 +14,10 @@ from frot.correspondence import (
     FeatureMap,
     Matcher,
     TorchBackbone,
+    _matcher,
     cache,
 )
-from frot.correspondence.agreement import RIGID_STRENGTH, WIDE, hough
+from frot.correspondence.agreement import RIGID_STRENGTH, RULE, WIDE, hough
 from frot.correspondence.methods import METHODS
 from frot.correspondence.transfer import TRANSFERS
 from tests.correspondence.small import SIDE, Counting, cat, classifier, convolutions, places
@@ -320,6 +321,16 @@ def test_fingerprints_differ_with_everything_that_matters(backbone):
     found.append(matcher(TorchBackbone(convolutions(seed=1))).fingerprint)
     assert len(set(found)) == len(found)
     assert matcher(backbone, eta=0.6).fingerprint == found[0]
+
+
+def test_fingerprints_know_the_rule_that_auto_stands_for(backbone, monkeypatch):
+    # A table is not to hold pairs of two rules.
+    asked, others = {}, ({"agreement": 1.0}, {"hough": False}, {"preset": "hpf"})
+    before = [matcher(backbone, **given).fingerprint for given in (asked, *others)]
+    monkeypatch.setattr(_matcher, "RULE", (*RULE, "another"))
+    after = [matcher(backbone, **given).fingerprint for given in (asked, *others)]
+    assert after[0] != before[0]
+    assert after[1:] == before[1:]
 
 
 def test_features_are_kept_on_disk(tmp_path):

@@ -10,6 +10,7 @@ import pytest
 from frot import InputError
 from frot.correspondence import Matcher, TorchBackbone, Warped
 from frot.correspondence._features import Grid
+from frot.correspondence.agreement import told
 from frot.correspondence.page import heat_rows, sample, write_match_page
 from frot.correspondence.transfer import TRANSFERS
 from tests.correspondence.fake_match import FakeMatch, FakePhoto, FakeTransfer, fake_match
@@ -117,7 +118,12 @@ def test_a_second_look_is_told(tmp_path):
         page = write_match_page(match, tmp_path / "match.html").read_text()
         words = ("of a reflection", "A was looked at mirrored, too")
         seen.append(tuple(word in page for word in words))
+        assert "A and B face opposite ways" in page
+        assert f"{'yes' if reflected else 'no'}: {told(looks)}" in page
     assert seen == [(False, False), (False, True), (True, True)]
+    # Where it was not asked for, nothing is said of it.
+    page = write_match_page(fake_match(), tmp_path / "match.html").read_text()
+    assert "face opposite ways" not in page
 
 
 @pytest.mark.parametrize(("most", "step"), [(30_000, 2), (12_100, 3), (500, 15)])

@@ -42,6 +42,7 @@ from frot.cli.command import (
     wrote,
 )
 from frot.cli.command import option as any_option
+from frot.correspondence.agreement import told
 from frot.correspondence.settings import ONNX_OPTIONS, matcher_options
 
 if TYPE_CHECKING:
@@ -340,6 +341,7 @@ def show_match(match: Matched, points: np.ndarray, moved: Moved, rows: int, top:
         say(f"A is matched {match.pose.told}")
     if len(match.looks) > 1:
         say("A was looked at mirrored, too: it was open which way it faces")
+        say(f"For a reflection: {told(match.looks)}")
     if match.reflected:
         say("A and B face opposite ways: matches are read off as a reflection")
     result = match.result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -253,8 +253,10 @@ def _chosen_features(
         if cells not in tables:
             sides = _put(one.maps, first, ends[0]), _put(other.maps, first, ends[1])
             tables[cells] = LayerTable(*sides, first, matcher.device)
+        # Photographs have the chosen layers alone, as they have if the way looks at them again.
+        seen = (replace(photo, maps=tuple(photo.maps[k] for k in chosen)) for photo in (one, other))
         way = matcher.with_layers(chosen)
-        yield way, way.join(one, other, tables[cells].only(chosen, grid_of))
+        yield way, way.join(*seen, tables[cells].only(chosen, grid_of))
 
 
 def _put(maps: tuple[FeatureMap, ...], place: int, one: FeatureMap) -> tuple[FeatureMap, ...]:

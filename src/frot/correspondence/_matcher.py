@@ -34,6 +34,7 @@ from frot.correspondence._features import (
 from frot.correspondence._looks import Look, Looks, read_off
 from frot.correspondence._photo import Photo, is_blank
 from frot.correspondence._pose_search import coarse_matcher, search_poses
+from frot.correspondence.agreement import AUTO, RULE
 from frot.correspondence.backbones import SomeLayers, resolve_backbone
 from frot.correspondence.backbones.wrappers import whole
 from frot.correspondence.cache import CachedBackbone, FeatureCache, FeatureMemory, PhotoMemory
@@ -205,8 +206,11 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
     @property
     def fingerprint(self) -> str:
         """A hash of all settings and of the network, the same in every session."""
+        given = self.settings
+        # What "auto" stands for has changed, and may again: other matches by the same settings.
+        rule = {"rule": RULE} if given.hough and given.agreement == AUTO else {}
         return fingerprint(
-            settings=self.settings, backbone=self.backbone.fingerprint, layer=self.layer
+            settings=given, backbone=self.backbone.fingerprint, layer=self.layer, **rule
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -312,7 +316,8 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
             maps = self._maps(one.photo.name, turned_image(image, frame))
             return replace(one, maps=maps, size=frame.size)
 
-        key = self._key(one.photo, turn)
+        # The margin is that of some layers, and others may have been seen with another.
+        key = self._key(one.photo, (turn, frame.canvas))
         maps = self._seen.get(key, one.photo, look).maps
         return replace(one, maps=own_maps(maps, one.maps, frame), seen=Turned(frame, maps))
 
@@ -413,12 +418,16 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         if not looks.facing_matters(self.settings) or knows_names(self.backbone) or not looks.open:
             return looks
         pair = looks.first.pair
-        one = self.turned(pair.source, MIRRORED)
-        mirrored = replace(pair, source=one, layers=self.layer_pair(one, pair.target))
         try:
+            try:
+                one = self.turned(pair.source, MIRRORED)
+            except InputError:
+                # It takes images of one size, and mirrored ones have a margin: the first decides.
+                return looks
+            mirrored = replace(pair, source=one, layers=self.layer_pair(one, pair.target))
             votes = self.solve(mirrored).votes
-        except Interrupted as stop:
-            # The first look is an answer by itself.
+        except KeyboardInterrupt as stop:
+            # The first look is an answer by itself, be the network stopped or the solver.
             raise Interrupted(looks) from stop.__cause__
         return replace(looks, mirrored=Look.of(pair, votes, self.settings.edges))
 
@@ -513,12 +522,12 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         photo = self.photo(source)
         return self._seen.get(self._key(photo), photo, lambda: self._extracted(photo))
 
-    def _key(self, photo: Photo, turn: Turn | None = None) -> str:
+    def _key(self, photo: Photo, turned: tuple[Turn, tuple[int, int]] | None = None) -> str:
         # Some backbones know photographs by their names.
         name = photo.name if knows_names(self.backbone) else None
         # Networks may be trained between two photographs.
         state = state_of(self.backbone)
-        return fingerprint(pixels=photo.digest, name=name, state=state, turn=str(turn))
+        return fingerprint(pixels=photo.digest, name=name, state=state, turned=turned)
 
     def _extracted(self, photo: Photo) -> PhotoFeatures:
         settings = self.settings

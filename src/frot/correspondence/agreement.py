@@ -9,6 +9,7 @@ that leaves it open by a second look at the source, mirrored (`frot.corresponden
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -34,6 +35,8 @@ WIDE = (3.0, 9)
 # much for a reflection in the one as against it in the other. Where there is no second look the
 # first has to exceed the last.
 OPEN, CONFIRMED, REFLECTED = -0.75, 1.0, -0.5
+# All of it, so that pairs matched by one rule are told from those of another.
+RULE = (STRENGTH, RIGID_STRENGTH, RIGID, WIDE, OPEN, CONFIRMED, REFLECTED)
 # Cells across and down within which the order of two matches is looked at, and by how many cells
 # they may be off.
 ACROSS, DOWN = (2, 4), 4
@@ -244,6 +247,20 @@ def reflection(
     least = np.finfo(np.float32).tiny
     higher = float(np.diff(np.log(np.maximum(peaks[::-1].astype(float), least)))[0])
     return higher + 0.5 * _reversed(matches)
+
+
+def told(looks: Sequence[float]) -> str:
+    """Return what speaks for a reflection, look by look, as text.
+
+    Examples
+    --------
+    >>> told((-2.31,)), told((-0.071, 1.78))
+    ('-2.3 by one look', '-0.071 + 1.8 by two looks, and more than 1 is asked for')
+    """
+    numbers = " + ".join(f"{look:.2g}" for look in looks)
+    if len(looks) == 1:
+        return f"{numbers} by one look"
+    return f"{numbers} by two looks, and more than {CONFIRMED:g} is asked for"
 
 
 def _reversed(matches: Matches) -> float:

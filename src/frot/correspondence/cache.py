@@ -276,6 +276,7 @@ _NOTHING = Photo(np.zeros((0, 0, 3), dtype=np.float32), "")
 class FeatureMemory:
     """The features of the photographs that were seen last, without their pixels.
 
+    Threads may share it.
     They are kept in half precision; on a device, where time is dearer than room, rounded to it.
     What comes out is always what was kept, so that it does not depend on whether a photograph had
     been seen before.
@@ -300,6 +301,14 @@ class FeatureMemory:
         self._home = None if home.on_host else home
         # With each photograph what its layers have to be multiplied with.
         self._kept: OrderedDict[str, tuple[PhotoFeatures, tuple[int, ...]]] = OrderedDict()
+        self._lock = Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Locks cannot be sent to another process.
+        return {**self.__dict__, "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=Lock())
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -316,14 +325,17 @@ class FeatureMemory:
 
     def get(self, key: str, photo: Photo, work: Callable[[], PhotoFeatures]) -> PhotoFeatures:
         """Return a photograph's features, which `work` finds if they are not there."""
-        if key in self._kept:
-            self._kept.move_to_end(key)
-            kept, powers = self._kept[key]
-        else:
-            kept, powers = _packed(work(), self._home)
-            self._kept[key] = kept, powers
-            while self.size > (MAX_BYTES if self._home is None else MAX_DEVICE_BYTES):
-                self._kept.popitem(last=False)
+        with self._lock:
+            known = self._kept.get(key)
+            if known is not None:
+                self._kept.move_to_end(key)
+        if known is None:
+            known = _packed(work(), self._home)
+            with self._lock:
+                self._kept[key] = known
+                while self.size > (MAX_BYTES if self._home is None else MAX_DEVICE_BYTES):
+                    self._kept.popitem(last=False)
+        kept, powers = known
         maps = kept.maps
         if self._home is None:
             both = zip(maps, powers, strict=True)
@@ -334,7 +346,9 @@ class FeatureMemory:
         """Return a memory with some of the layers of everything in this one."""
         other = FeatureMemory()
         other._home = self._home
-        for key, (seen, powers) in self._kept.items():
+        with self._lock:
+            mine = list(self._kept.items())
+        for key, (seen, powers) in mine:
             both = zip(seen.maps, powers, strict=True)
             chosen = [(one, power) for one, power in both if one.name in layers]
             maps = tuple(one for one, _ in chosen)

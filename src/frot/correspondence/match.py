@@ -75,6 +75,7 @@ class Match:
     looks : tuple of floats
         What speaks for a reflection at each look at A: as it is and, where that left it open,
         mirrored. Two looks have to have more than 1 together. Empty where it was not asked for.
+        Layers, plan and transport are those of the first look, scores those of both.
     """
 
     source: Photo

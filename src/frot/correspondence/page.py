@@ -18,6 +18,7 @@ import numpy as np
 from frot._base.errors import require
 from frot.correspondence._features import Grid
 from frot.correspondence._photo import Photo, as_bytes
+from frot.correspondence.agreement import told
 from frot.correspondence.flow import spacing
 from frot.correspondence.match_picture import as_points
 from frot.correspondence.pictures import grid_extent
@@ -121,6 +122,9 @@ def _facts(match: Match) -> list[tuple[str, str]]:
         ("Strength of Hough matching", _strength(match)),
         ("Time", f"{match.seconds:.3g} s"),
     ]
+    if match.looks:
+        found = "yes" if match.reflected else "no"
+        facts.insert(3, ("A and B face opposite ways", f"{found}: {told(match.looks)}"))
     result = match.result
     if result is not None:
         facts += [
