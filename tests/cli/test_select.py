@@ -239,6 +239,7 @@ def test_tested_sets(run, data, tmp_path):
     refused = run("select", data.name, *words, "--min-size", 400)
     assert refused.exit_code == 2
     assert "none of 4 has 400 to 500 features of the data" in refused.stderr
+    assert "change --min-size, --max-size or --min-coverage" in refused.stderr
 
 
 def test_three_classes(run, tmp_path):

@@ -241,7 +241,8 @@ CHECKPOINT = "Keep finished permutations here; by default beside --out until don
         Writes("report", PAGES, "report.html"),
     ],
     options={"labels": "--labels", "ids": "--id", "transpose": "--transpose", "log1p": "--log1p",
-             "features": "--features", "drop": "--drop", "keep": "--keep", "missing": "--missing"},
+             "features": "--features", "drop": "--drop", "keep": "--keep", "missing": "--missing",
+             "min_size": "--min-size", "max_size": "--max-size", "min_coverage": "--min-coverage"},
 )  # fmt: skip
 def select(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Table of samples, a row each.")],
