@@ -1,5 +1,6 @@
 import re
 import sys
+import warnings
 from html import unescape
 from typing import Any
 
@@ -169,6 +170,17 @@ def test_pictures_without_a_page(run, data, tmp_path, monkeypatch):
     assert done.exit_code == 0, done.output
     assert "Wrote 6 files in figures" in done.stderr
     assert (tmp_path / "figures" / "volcano.pdf").is_file()
+
+
+def test_what_pictures_warn_of_is_a_line(run, data, monkeypatch):
+    def save(figure, path):
+        warnings.warn("Glyph 26085 missing from font(s) DejaVu Sans.", stacklevel=1)
+
+    monkeypatch.setattr("frot.selection._pictures.save_vector", save)
+    words = ["--label", "class", "--top", 3, "--no-plan", "--pictures", "figures", "--quiet"]
+    done = run("select", data.name, *words, "--drop", "batch")
+    assert done.exit_code == 0, done.output
+    assert done.stderr.count("warning: Glyph 26085 missing from font(s)") == 1
 
 
 def test_a_page_without_a_plan(run, data, tmp_path):

@@ -266,7 +266,7 @@ def save_picture(draw: Callable[[], Any], path: Path | None) -> None:
     """Draw and write a picture, if one is wanted."""
     if path is not None:
         figure = draw()
-        with replacing(path) as draft:
+        with warnings_as_lines(), replacing(path) as draft:
             figure.savefig(draft, dpi=150)
 
 

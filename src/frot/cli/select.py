@@ -389,23 +389,24 @@ def select(
     if per_class is not None:
         write_comparisons(selector, per_class)
     named = {"feature_names": samples.names, "sample_names": samples.ids}
-    if report is not None:
-        write_selection_report(
-            selector,
-            samples.X,
-            samples.y,
-            report,
-            stability=found,
-            title=f"{data.name} by {label}",
-            call=call.python,
-            command=call.command,
-            full_table="" if table is None else table.name,
-            **named,
-        )
-    wrote(table, per_class, report)
-    if pictures is not None:
-        drawn = write_selection_pictures(selector, samples.X, samples.y, pictures, **named)
-        remark(f"Wrote {len(drawn)} files in {pictures}")
+    with warnings_as_lines():
+        if report is not None:
+            write_selection_report(
+                selector,
+                samples.X,
+                samples.y,
+                report,
+                stability=found,
+                title=f"{data.name} by {label}",
+                call=call.python,
+                command=call.command,
+                full_table="" if table is None else table.name,
+                **named,
+            )
+        wrote(table, per_class, report)
+        if pictures is not None:
+            drawn = write_selection_pictures(selector, samples.X, samples.y, pictures, **named)
+            remark(f"Wrote {len(drawn)} files in {pictures}")
     if not interrupted:
         files.finish()
     results = [one.result for one in selector.comparisons_ if one.result is not None]
