@@ -172,6 +172,14 @@ def test_pictures_without_a_page(run, data, tmp_path, monkeypatch):
     assert (tmp_path / "figures" / "volcano.pdf").is_file()
 
 
+def test_names_of_classes_stay_as_they_are_in_messages(run, tmp_path):
+    rows = ["class,g1,g2", *(f"therapy: yes,{i},{i * i}" for i in range(5)), "therapy: none,3,4"]
+    (tmp_path / "geo.csv").write_text("\n".join(rows))
+    done = run("select", "geo.csv", "--label", "class")
+    assert done.exit_code == 2
+    assert "error: label: class therapy: none has one sample" in done.stderr
+
+
 def test_what_pictures_warn_of_is_a_line(run, data, monkeypatch):
     def save(figure, path):
         warnings.warn("Glyph 26085 missing from font(s) DejaVu Sans.", stacklevel=1)

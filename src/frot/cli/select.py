@@ -441,8 +441,8 @@ def _note(samples: Any, whose: str, groups: Any) -> None:
 
 def _translated(work: Any, *arguments: Any, **options: Any) -> Any:
     """Run, with arguments of the library called by the options they came from."""
-    names = {"n_features_to_select:": "top:", "y:": "label:", "n_permutations:": "permutations:"}
-    names |= {"n_pairs:": "stability:"}
+    names = {"n_features_to_select": "top", "y": "label", "n_permutations": "permutations"}
+    names |= {"n_pairs": "stability"}
     try:
         return work(*arguments, **options)
     except InputError as error:
@@ -450,9 +450,9 @@ def _translated(work: Any, *arguments: Any, **options: Any) -> Any:
     except ValueError as error:
         # scikit-learn's own words, of which the first sentence says what is wrong.
         text = str(error).splitlines()[0]
-    for one, other in names.items():
-        text = text.replace(one, other)
-    raise InputError(text)
+    # The argument is what a message begins with; a class may be called "therapy: none".
+    head, colon, rest = text.partition(":")
+    raise InputError(names.get(head, head) + colon + rest)
 
 
 def _infer(
