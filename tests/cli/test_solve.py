@@ -195,7 +195,7 @@ def test_not_converged_is_three_and_files_are_written(run, tables, tmp_path):
         (["a.csv", "b.csv", "--weights-a", "a.csv"], "weights are one row or one column"),
         (["a.csv", "b.csv", "--weights-a", "w.npy"], "w.npy does not exist"),
         (["a.csv", "short.csv"], "short.csv lacks"),
-        (["bare.csv", "bare.csv", "--groups", "prefix"], "needs named features; give a header"),
+        (["bare.csv", "bare.csv", "--groups", "prefix"], "or give tables a header"),
     ],
 )
 def test_bad_input_is_two_and_one_sentence(run, tables, tmp_path, words, message):

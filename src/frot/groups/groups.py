@@ -386,8 +386,8 @@ class Groups:
         if text == "prefix":
             if feature_names is None:
                 raise InputError(
-                    "groups='prefix' needs named features; give a header, pass DataFrames, or "
-                    "feature_names"
+                    "groups='prefix' needs named features; pass DataFrames, or feature_names, or "
+                    "give tables a header"
                 )
             return cls.from_prefix(feature_names)
         if re.fullmatch(r"\s*\d+\s*(,\s*\d+\s*)*", text):
