@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import shlex
@@ -98,6 +99,28 @@ def test_stdin_is_a_table(tables, tmp_path, monkeypatch):
     empty = CliRunner().invoke(app, words, input=b"")
     assert empty.exit_code == 2
     assert "stdin: is empty" in empty.stderr
+
+
+def test_messages_call_stdin_by_its_name(tables, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = ["y,age,g1,g2", *(f"{'ab'[i % 2]},{i},{i * i},{i % 3}" for i in range(12))]
+    words = ["select", "-", "--label", "y"]
+    done = CliRunner().invoke(app, words, input="\n".join(lines))
+    assert "warning: stdin: 'age'" in done.stderr
+    done = CliRunner().invoke(app, [*words[:3], "z"], input="\n".join(lines))
+    assert "error: label: stdin has no column 'z'" in done.stderr
+    done = CliRunner().invoke(app, ["solve", "-", "b.csv"], input="1,2\n3,4\n")
+    assert "error: stdin has 2 features and b.csv has 10" in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["cut gzip", "no gzip", "no zip"])
+def test_what_is_damaged_on_stdin_is_refused(kind, monkeypatch, tmp_path):
+    whole = gzip.compress(b"a,b\n1,2\n" * 1000)
+    sent = {"cut gzip": whole[:-20], "no gzip": b"\x1f\x8bno", "no zip": b"PK\x03\x04no"}[kind]
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["select", "-", "--label", "a"], input=sent)
+    assert done.exit_code == 2
+    assert "error: stdin: is damaged, or not all of it came" in done.stderr
 
 
 def test_what_is_on_stdin_is_known_by_its_content(tables, tmp_path):

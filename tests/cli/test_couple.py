@@ -8,8 +8,10 @@ import re
 import numpy as np
 import pandas
 import pytest
+from typer.testing import CliRunner
 
 from frot.cells import couple, simulate
+from frot.cli.app import app
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +53,16 @@ def test_the_answer_is_that_of_the_library(run, files, made, tmp_path):
     assert json.loads((tmp_path / "again.json").read_text())["value"] == numbers["value"]
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert re.search(r"--tau inf,1\b", page)
+
+
+@pytest.mark.parametrize(("data", "obs"), [("-", "obs.csv"), ("cells.csv", "-")])
+def test_the_call_says_what_came_on_stdin(files, tmp_path, monkeypatch, data, obs):
+    monkeypatch.chdir(tmp_path)
+    content = (tmp_path / ("cells.csv" if data == "-" else "obs.csv")).read_bytes()
+    words = ["couple", data, "--key", "day", "--groups", "sets.gmt", "--obs", obs]
+    done = CliRunner().invoke(app, [*words, "--json", "-", "--quiet"], input=content)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["command"] == " ".join(["frot", *words])
 
 
 def test_without_a_gate(run, files, tmp_path):

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.xdist_group("alone")
 def test_ctrl_c_still_writes_the_best_certified_answer(tmp_path):
     rng = np.random.default_rng(0)
     for name, shift in (("a.npy", 0.0), ("b.npy", 0.3)):
-        np.save(tmp_path / name, rng.normal(size=(1000, 150)) + shift)
+        np.save(tmp_path / name, rng.normal(size=(2400, 150)) + shift)
     command = [sys.executable, "-m", "frot", "solve", "a.npy", "b.npy"]
     command += ["--groups", "each", "--out", "r.npz", "--report", "page.html"]
     process = subprocess.Popen(
@@ -28,7 +28,7 @@ def test_ctrl_c_still_writes_the_best_certified_answer(tmp_path):
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert process.stderr is not None
-    assert "1000 and 1000 points" in process.stderr.readline()
+    assert "2400 and 2400 points" in process.stderr.readline()
     time.sleep(1.0)
     process.send_signal(signal.SIGINT)
     output, complaints = process.communicate(timeout=60)

@@ -1,5 +1,6 @@
 import re
 import sys
+import warnings
 from html import unescape
 from typing import Any
 
@@ -171,6 +172,25 @@ def test_pictures_without_a_page(run, data, tmp_path, monkeypatch):
     assert (tmp_path / "figures" / "volcano.pdf").is_file()
 
 
+def test_names_of_classes_stay_as_they_are_in_messages(run, tmp_path):
+    rows = ["class,g1,g2", *(f"therapy: yes,{i},{i * i}" for i in range(5)), "therapy: none,3,4"]
+    (tmp_path / "geo.csv").write_text("\n".join(rows))
+    done = run("select", "geo.csv", "--label", "class")
+    assert done.exit_code == 2
+    assert "error: label: class therapy: none has one sample" in done.stderr
+
+
+def test_what_pictures_warn_of_is_a_line(run, data, monkeypatch):
+    def save(figure, path):
+        warnings.warn("Glyph 26085 missing from font(s) DejaVu Sans.", stacklevel=1)
+
+    monkeypatch.setattr("frot.selection._pictures.save_vector", save)
+    words = ["--label", "class", "--top", 3, "--no-plan", "--pictures", "figures", "--quiet"]
+    done = run("select", data.name, *words, "--drop", "batch")
+    assert done.exit_code == 0, done.output
+    assert done.stderr.count("warning: Glyph 26085 missing from font(s)") == 1
+
+
 def test_a_page_without_a_plan(run, data, tmp_path):
     words = ["--label", "class", "--top", 3, "--no-plan", "--report", "genes.html"]
     assert run("select", data.name, *words).exit_code == 0
@@ -239,6 +259,7 @@ def test_tested_sets(run, data, tmp_path):
     refused = run("select", data.name, *words, "--min-size", 400)
     assert refused.exit_code == 2
     assert "none of 4 has 400 to 500 features of the data" in refused.stderr
+    assert "change --min-size, --max-size or --min-coverage" in refused.stderr
 
 
 def test_three_classes(run, tmp_path):

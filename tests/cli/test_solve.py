@@ -154,6 +154,16 @@ def test_the_command_in_the_report_runs(run, tables):
     assert run(*command.split()[1:]).exit_code == 0
 
 
+def test_names_that_no_font_has_are_a_warning_each(run, tmp_path):
+    rows = ["日_1,b_2", *(f"{i},{i * i}" for i in range(5))]
+    (tmp_path / "a.csv").write_text("\n".join(rows), encoding="utf-8")
+    words = ["--groups", "prefix", "--plot", "plan.png"]
+    done = run("solve", "a.csv", "a.csv", *words)
+    assert done.exit_code == 0, done.output
+    assert done.stderr.count("warning: Glyph 26085") == 1
+    assert (tmp_path / "plan.png").is_file()
+
+
 def test_not_converged_is_three_and_files_are_written(run, tables, tmp_path):
     words = ["--eta", 50, "--solver", "frank-wolfe", "--max-iter", 1, "--tol", 0]
     done = run("solve", "a.csv", "b.csv", "--groups", "2,8", *words, "--out", "r.npz")
@@ -185,10 +195,12 @@ def test_not_converged_is_three_and_files_are_written(run, tables, tmp_path):
         (["a.csv", "b.csv", "--weights-a", "a.csv"], "weights are one row or one column"),
         (["a.csv", "b.csv", "--weights-a", "w.npy"], "w.npy does not exist"),
         (["a.csv", "short.csv"], "short.csv lacks"),
+        (["bare.csv", "bare.csv", "--groups", "prefix"], "or give tables a header"),
     ],
 )
 def test_bad_input_is_two_and_one_sentence(run, tables, tmp_path, words, message):
     (tmp_path / "short.csv").write_text("true_1\n1\n")
+    (tmp_path / "bare.csv").write_text("1,2\n3,4\n")
     done = run("solve", *words)
     assert done.exit_code == 2
     assert message in done.stderr

@@ -218,6 +218,26 @@ def test_units_and_the_order_of_features_do_not_matter():
     same(statistics(X, y), statistics(X * rng.uniform(0.1, 9.0, 40) + rng.normal(size=40), y))
 
 
+@pytest.mark.parametrize("power", [-450, 400])
+def test_units_of_any_size_give_the_same(power):
+    X, y = planted()
+    same(statistics(X, y), statistics(np.ldexp(X, power), y))
+    plain, scaled = (
+        permutation_test(values, y, n_permutations=19) for values in (X, np.ldexp(X, power))
+    )
+    np.testing.assert_allclose(scaled.null, plain.null, rtol=1e-5)
+    np.testing.assert_array_equal(scaled.p, plain.p)
+
+
+def test_a_feature_of_equal_means_varies():
+    X, y = planted(n=20, m=20)
+    # Exactly the same values in both classes, in other order.
+    X[:, 39] = np.arange(40) % 10
+    found = statistics(X, y)
+    assert found.z[0, 39] == 0.0
+    assert found.varying[39]
+
+
 def test_sparse_tables_and_weights():
     X, y = planted()
     X[np.abs(X) < 0.7] = 0.0

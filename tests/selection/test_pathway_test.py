@@ -186,6 +186,20 @@ def test_what_the_robust_plan_uses():
     assert "alpha" not in pathway_test(X, y, sets, n_permutations=20).table
 
 
+def test_the_robust_plan_is_of_comparisons_with_the_reference():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(36, 30)), np.repeat(["a", "b", "c"], 12)
+    sets = {f"set {i}": range(5 * i, 5 * i + 5) for i in range(6)}
+    options = {"n_permutations": 9, "stability": 2}
+    table = pathway_test(X, y, sets, selector=FROTSelector(reference="a"), **options).table
+    same = pathway_test(
+        X, pd.Series(y).map({"a": 1, "b": 2, "c": 3}), sets, selector=FROTSelector(reference=1),
+        **options,
+    ).table  # fmt: skip
+    for name in ("alpha", "frequency"):
+        np.testing.assert_array_equal(table[name], same[name])
+
+
 def test_single_features_are_ranked_by_the_moderated_t():
     X, y = planted_sets(d=300)[:2]
     one, two = (FROTSelector(5, score=score).fit(X, y) for score in ("auto", "moderated"))

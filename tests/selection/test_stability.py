@@ -60,6 +60,19 @@ def test_groups_and_weights():
     assert found.frequency.tolist() == [1.0, 0.0]
 
 
+@pytest.mark.parametrize("classes", [("a", "b", "c"), (1, 2, 3)])
+def test_the_reference_is_the_class_of_that_name(classes):
+    # Of the first class both others differ most in feature 0, and of the second in feature 1.
+    at = np.repeat([0, 1, 2], 30)
+    X = np.random.default_rng(0).normal(size=(90, 6))
+    X[:, 0] += np.array([0.0, 8.0, 8.0])[at]
+    X[:, 1] += np.array([0.0, -5.0, 5.0])[at]
+    for reference, feature in zip(classes, (0, 1), strict=False):
+        selector = FROTSelector(1, reference=reference, plan=False)
+        found = stability_selection(X, np.array(classes)[at], selector=selector, n_pairs=4)
+        assert np.flatnonzero(found.frequency).tolist() == [feature]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [({"n_pairs": 0}, "n_pairs: must be"), ({"random_state": "x"}, "random_state: 'x'")],

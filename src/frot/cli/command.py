@@ -20,6 +20,7 @@ import time
 import traceback
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -59,6 +60,8 @@ class RunningCommand:
     verbose: bool = False
     # Arguments of the library that its messages may name, and the options that they are here.
     options: Mapping[str, str] = field(default_factory=dict)
+    # Where what came on stdin is read from.
+    spool: Path | None = None
 
     @property
     def streams(self) -> bool:
@@ -77,6 +80,8 @@ ARGUMENT = re.compile(r"\b(\w+)=('[^']*'|True|(?=[\s;,)]|$))")
 def as_options(text: str) -> str:
     """Return a message of the library with its arguments as options of the command that runs.
 
+    The file that stdin was written to is called stdin.
+
     Examples
     --------
     >>> token = RUNNING.set(RunningCommand(options={"keep": "--keep", "ids": "--id"}))
@@ -84,7 +89,9 @@ def as_options(text: str) -> str:
     "--keep 'age at birth' ranks it; eta=True; give --id"
     >>> RUNNING.reset(token)
     """
-    options = RUNNING.get().options
+    options, spool = RUNNING.get().options, RUNNING.get().spool
+    if spool is not None:
+        text = text.replace(str(spool), "stdin")
 
     def option_of(found: re.Match[str]) -> str:
         name, value = found.groups()
@@ -259,7 +266,7 @@ def save_picture(draw: Callable[[], Any], path: Path | None) -> None:
     """Draw and write a picture, if one is wanted."""
     if path is not None:
         figure = draw()
-        with replacing(path) as draft:
+        with warnings_as_lines(), replacing(path) as draft:
             figure.savefig(draft, dpi=150)
 
 
@@ -454,10 +461,12 @@ def command(
             if to is None or str(to) != STREAM:
                 check_files((to, NUMBERS))
             with ExitStack() as stack:
+                spool = None
                 for name, value in given.items():
                     if isinstance(value, Path) and str(value) == STREAM:
-                        given[name] = stack.enter_context(spooled())
-                running = RunningCommand(to, bool(said["quiet"]), bool(said["verbose"]), options)
+                        given[name] = spool = stack.enter_context(spooled())
+                how = bool(said["quiet"]), bool(said["verbose"])
+                running = RunningCommand(to, *how, options, spool)
                 stack.callback(RUNNING.reset, RUNNING.set(running))
                 stack.enter_context(_clock(running.verbose))
                 try:
@@ -527,8 +536,12 @@ def spooled() -> Iterator[Path]:
     content = sys.stdin.buffer.read()
     if not content:
         raise InputError("stdin: is empty; give a table or a photograph there, or a path")
+    try:
+        ending = ending_of(content)
+    except (OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise InputError(f"stdin: is damaged, or not all of it came: {error}") from None
     with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
-        path = Path(folder) / f"stdin{ending_of(content)}"
+        path = Path(folder) / f"stdin{ending}"
         path.write_bytes(content)
         yield path
 

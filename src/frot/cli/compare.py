@@ -26,6 +26,7 @@ from frot.cli.command import (
     save_picture,
     say,
     typed,
+    warnings_as_lines,
     wrote,
 )
 from frot.cli.solve import (
@@ -134,7 +135,8 @@ def compare(
     numbers(found.to_dict(), call)
     if report is not None:
         title = f"{a.name} to {b.name}, by {len(found.rows)} methods"
-        frot.write_comparison_report(found, report, call.python, title, command=call.command)
+        with warnings_as_lines():
+            frot.write_comparison_report(found, report, call.python, title, command=call.command)
     drawn = plot if found.answered else None
     save_picture(found.plot, drawn)
     wrote(report, drawn)

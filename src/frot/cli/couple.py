@@ -30,6 +30,7 @@ from frot.cli.command import (
     option_words,
     say,
     show_summary,
+    typed,
     warnings_as_lines,
     wrote,
 )
@@ -167,14 +168,15 @@ def couple(
         say(f"Where each {types} goes, in shares of its mass:")
         say(found.transition_matrix(types).round(3).to_string())
     more = given(types=(types, None), basis=(basis, None), report=(report, None))
-    call = CoupleCall(data, key, source, target, groups, options, obs, columns, more)
+    about = None if obs is None else typed(obs)
+    call = CoupleCall(typed(data), key, source, target, groups, options, about, columns, more)
     numbers(_numbers(found, types), call)
     _write_table(found, types, table)
     if report is not None:
         title = f"{data.name}: {key} {found.source.day} to {found.target.day}"
-        frot.cells.write_coupling_report(
-            found, report, types, basis=basis, title=title, call=call.python, command=call.command
-        )
+        shown = {"basis": basis, "call": call.python, "command": call.command}
+        with warnings_as_lines():
+            frot.cells.write_coupling_report(found, report, types, title=title, **shown)
     wrote(table, report)
     raise typer.Exit(exit_code(found.result.status))
 

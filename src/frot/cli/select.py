@@ -241,7 +241,8 @@ CHECKPOINT = "Keep finished permutations here; by default beside --out until don
         Writes("report", PAGES, "report.html"),
     ],
     options={"labels": "--labels", "ids": "--id", "transpose": "--transpose", "log1p": "--log1p",
-             "features": "--features", "drop": "--drop", "keep": "--keep", "missing": "--missing"},
+             "features": "--features", "drop": "--drop", "keep": "--keep", "missing": "--missing",
+             "min_size": "--min-size", "max_size": "--max-size", "min_coverage": "--min-coverage"},
 )  # fmt: skip
 def select(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Table of samples, a row each.")],
@@ -388,23 +389,24 @@ def select(
     if per_class is not None:
         write_comparisons(selector, per_class)
     named = {"feature_names": samples.names, "sample_names": samples.ids}
-    if report is not None:
-        write_selection_report(
-            selector,
-            samples.X,
-            samples.y,
-            report,
-            stability=found,
-            title=f"{data.name} by {label}",
-            call=call.python,
-            command=call.command,
-            full_table="" if table is None else table.name,
-            **named,
-        )
-    wrote(table, per_class, report)
-    if pictures is not None:
-        drawn = write_selection_pictures(selector, samples.X, samples.y, pictures, **named)
-        remark(f"Wrote {len(drawn)} files in {pictures}")
+    with warnings_as_lines():
+        if report is not None:
+            write_selection_report(
+                selector,
+                samples.X,
+                samples.y,
+                report,
+                stability=found,
+                title=f"{data.name} by {label}",
+                call=call.python,
+                command=call.command,
+                full_table="" if table is None else table.name,
+                **named,
+            )
+        wrote(table, per_class, report)
+        if pictures is not None:
+            drawn = write_selection_pictures(selector, samples.X, samples.y, pictures, **named)
+            remark(f"Wrote {len(drawn)} files in {pictures}")
     if not interrupted:
         files.finish()
     results = [one.result for one in selector.comparisons_ if one.result is not None]
@@ -439,8 +441,8 @@ def _note(samples: Any, whose: str, groups: Any) -> None:
 
 def _translated(work: Any, *arguments: Any, **options: Any) -> Any:
     """Run, with arguments of the library called by the options they came from."""
-    names = {"n_features_to_select:": "top:", "y:": "label:", "n_permutations:": "permutations:"}
-    names |= {"n_pairs:": "stability:"}
+    names = {"n_features_to_select": "top", "y": "label", "n_permutations": "permutations"}
+    names |= {"n_pairs": "stability"}
     try:
         return work(*arguments, **options)
     except InputError as error:
@@ -448,9 +450,9 @@ def _translated(work: Any, *arguments: Any, **options: Any) -> Any:
     except ValueError as error:
         # scikit-learn's own words, of which the first sentence says what is wrong.
         text = str(error).splitlines()[0]
-    for one, other in names.items():
-        text = text.replace(one, other)
-    raise InputError(text)
+    # The argument is what a message begins with; a class may be called "therapy: none".
+    head, colon, rest = text.partition(":")
+    raise InputError(names.get(head, head) + colon + rest)
 
 
 def _infer(

@@ -294,7 +294,8 @@ def solve(
         result.save(save)
     if report is not None:
         title = f"{a.name} to {b.name}"
-        frot.write_report(result, report, call.python, title, command=call.command, **known)
+        with warnings_as_lines():
+            frot.write_report(result, report, call.python, title, command=call.command, **known)
     save_picture(lambda: result.plot(**known), plot)
     wrote(save, report, plot)
     raise typer.Exit(exit_code(result.status))

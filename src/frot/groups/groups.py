@@ -254,8 +254,8 @@ class Groups:
             raise InputError(
                 f"groups: none of {len(self)} has {low} to {high} features of the data"
                 + (f" and {share:.0%} of its genes there" if share > 0.0 else "")
-                + f" (sizes are {self.sizes.min()} to {self.sizes.max()}); change min_size, "
-                "max_size or min_coverage, or name the features as the sets name genes"
+                + f" (sizes are {self.sizes.min()} to {self.sizes.max()}); change min_size=, "
+                "max_size= or min_coverage=, or name the features as the sets name genes"
             )
         if keep.all():
             return self
@@ -392,7 +392,8 @@ class Groups:
         if text == "prefix":
             if feature_names is None:
                 raise InputError(
-                    "groups='prefix' needs named features; pass DataFrames, or feature_names"
+                    "groups='prefix' needs named features; pass DataFrames, or feature_names, or "
+                    "give tables a header"
                 )
             return cls.from_prefix(feature_names)
         if re.fullmatch(r"\s*\d+\s*(,\s*\d+\s*)*", text):

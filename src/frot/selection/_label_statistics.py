@@ -334,13 +334,15 @@ def _squared_deviate(
     free = [np.where(n > 1.0, n - 1.0, np.inf) for _, n in sides]
     a, b = sides[0][0] / free[0], sides[1][0] / free[1]
     error = np.maximum(a + b, least)
+    # Of shares of the error: squares of variances would overflow in units that squares fit in.
+    a /= error
     a *= a
     a /= free[0] + prior
+    b /= error
     b *= b
     b /= free[1] + prior
     a += b
-    degrees = np.square(error)
-    degrees /= a
+    degrees = np.divide(1.0, a, out=a)
     most = np.maximum(first.effective + second.effective - 2.0, 1.0)
     np.minimum(degrees, most, out=degrees)
     found = np.square(first.mean - second.mean)
@@ -448,8 +450,7 @@ def set_statistics(prepared: Prepared, blocks: np.ndarray, count: int, seed: int
     relative = np.concatenate([parts for _, parts in found], axis=1)
     ways = standardise(np.stack([relative[0], relative[1:].max(axis=0)]))
     competitive = standardise(ways.max(axis=0)).astype(np.float32)
-    varying = (z != 0.0).any(axis=0)
-    return SetStatistics(competitive, alone.astype(np.float32), z, varying)
+    return SetStatistics(competitive, alone.astype(np.float32), z, sums.variance > 0.0)
 
 
 def _of_sets(

@@ -351,6 +351,7 @@ def _plan_use(model: FROTSelector, prepared: Prepared, pairs: int, seed: int) ->
         score="alpha",
         plan="auto",
         missing="error",
+        reference=prepared.reference,
     )
     table, codes, weight = prepared.table, prepared.codes, prepared.weight
     options: dict[str, Any] = {"selector": model, "sample_weight": weight, "random_state": seed}

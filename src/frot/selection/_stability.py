@@ -125,8 +125,12 @@ def stability_selection(
             f"y: class {prepared.classes[sizes.argmin()]!s} has {sizes.min()} samples; halves need "
             "four or more of each class, so drop it or merge it with another"
         )
-    # The data is checked and filled already, and the groups are read.
-    known = {"groups": prepared.groups, "n_features_to_select": prepared.picks}
+    # The data is checked and filled already, and the groups are read; classes are told by number.
+    known = {
+        "groups": prepared.groups,
+        "n_features_to_select": prepared.picks,
+        "reference": prepared.reference,
+    }
     model = model.set_params(missing="error", **known)
     found = run_chunks(
         partial(_pairs, model, prepared, seed),
