@@ -254,9 +254,11 @@ def _chosen_features(
             sides = _put(one.maps, first, ends[0]), _put(other.maps, first, ends[1])
             tables[cells] = LayerTable(*sides, first, matcher.device)
         # Photographs have the chosen layers alone, as they have if the way looks at them again.
-        seen = (replace(photo, maps=tuple(photo.maps[k] for k in chosen)) for photo in (one, other))
+        left, right = (
+            replace(photo, maps=tuple(photo.maps[k] for k in chosen)) for photo in (one, other)
+        )
         way = matcher.with_layers(chosen)
-        yield way, way.join(*seen, tables[cells].only(chosen, grid_of))
+        yield way, way.join(left, right, tables[cells].only(chosen, grid_of))
 
 
 def _put(maps: tuple[FeatureMap, ...], place: int, one: FeatureMap) -> tuple[FeatureMap, ...]:
