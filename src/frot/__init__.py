@@ -111,7 +111,7 @@ __all__ = [
 
 
 # Rooms that are loaded when they are first used: scikit-learn, PyTorch and networks take seconds.
-_LAZY = ("app", "cells", "correspondence", "selection", "torch")
+_LAZY = ("correspondence", "selection", "torch")
 
 
 def __getattr__(name: str) -> object:

@@ -28,7 +28,6 @@ def test_both_names_do_the_same():
     )
     assert a == b
     assert DOORS.sliced(X, Y, seed=4).value == frot.sliced(X, Y, random_state=4).value
-    assert DOORS.generalized_max_sliced is frot.generalised_max_sliced
 
 
 def test_both_at_once_are_refused():
@@ -44,7 +43,6 @@ def test_both_at_once_are_refused():
         (lambda **words: frot.distance(X, Y, **words), {"numItermax": 9}, "max_iter"),
         (lambda **words: frot.pairwise([X, Y], **words), {"stopThr": 1e-3}, "tol"),
         (lambda **words: frot.solve_batch(X[None], Y[None], **words), {"reg_m": 1.0}, "tau"),
-        (lambda **words: frot.compare(X, Y, **words), {"epsilon": 0.1}, "eps"),
         (lambda **words: frot.srw(X, Y, 2, **words), {"max_iterations": 3}, "max_iter"),
         (DOORS.solve, {"M": np.eye(2)}, "solve_costs"),
     ],

@@ -40,7 +40,8 @@ def check_writable(path: Path, who: str = "") -> None:
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a path to write to, in the same folder, which takes the place of `path` at the end.
 
-    If the body fails, what was at `path` before is still there, untouched.
+    If the body fails, what was at `path` before is still there, untouched. A full disk is an
+    `InputError`, as a folder is that cannot be written to.
     """
     path = Path(path)
     try:
@@ -57,6 +58,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         os.umask(mask)
         draft.chmod(0o666 & ~mask)
         os.replace(draft, path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
     finally:
         draft.unlink(missing_ok=True)
 
@@ -75,7 +78,6 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
 READERS = {
     "result": "frot.problem.result",
     "batch": "frot.api.batch_result",
-    "comparison": "frot.comparison.comparison_file",
     "match": "frot.correspondence.match",
     "flow": "frot.correspondence.flow",
 }
@@ -99,18 +101,18 @@ def write_archive(path: Any, kind: str, arrays: Mapping[str, Any]) -> Path:
 
 
 def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
-    """Read what a ``save`` of frot wrote: a `Result`, a batch, a comparison, a match or a flow.
+    """Read what a ``save`` of frot wrote: a `Result`, a batch, a match or a flow.
 
     Parameters
     ----------
     path : path
         An ``.npz`` file, or a flow as ``.flo`` or ``.npy``. No code in it is run.
-    kind : {"result", "batch", "comparison", "match", "flow"}, optional
+    kind : {"result", "batch", "match", "flow"}, optional
         Refuse anything else.
 
     Returns
     -------
-    Result, BatchResult, Comparison, frot.correspondence.Match or frot.correspondence.Flow
+    Result, BatchResult, frot.correspondence.Match or frot.correspondence.Flow
         Its arrays are NumPy's, whatever device it was made on.
 
     Raises

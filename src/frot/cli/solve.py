@@ -1,6 +1,6 @@
 """``frot solve``: two tables in, a certified answer out.
 
-Also what `compare` has in common with it: options of two tables, reading them, and the call written
+Also the options of two tables, reading them, and the call written
 out.
 """
 
@@ -140,7 +140,7 @@ def weights_call(path: Path) -> str:
 
 @dataclass(frozen=True)
 class TablesCall:
-    """The call of `frot.solve` on two tables, or of `frot.compare` where there are `methods`.
+    """The call of `frot.solve` on two tables.
 
     Attributes
     ----------
@@ -166,14 +166,11 @@ class TablesCall:
     weights_a: Path | None = None
     weights_b: Path | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
-    methods: str | None = None
 
     @property
     def command(self) -> str:
         """The command line."""
-        words = ["frot", "solve" if self.methods is None else "compare", str(self.a), str(self.b)]
-        words += [] if self.methods is None else ["--methods", self.methods]
-        words += ["--groups", self.groups]
+        words = ["frot", "solve", str(self.a), str(self.b), "--groups", self.groups]
         options = dict(self.options)
         if "solver" in options:
             options["solver"] = options["solver"].replace("_", "-")
@@ -187,17 +184,12 @@ class TablesCall:
         weights = {"a": self.weights_a, "b": self.weights_b}
         more = [f"{name}={weights_call(path)}" for name, path in weights.items() if path]
         more += arguments(self.options)
-        names = "A.columns or B.columns"
         lines = ["import numpy"] * ("numpy.load" in " ".join(more)) + ["import frot", ""]
         lines.append(f"A, B = frot.read_pair({str(self.a)!r}, {str(self.b)!r})")
-        if self.methods is None:
-            call = f"result = frot.solve(A.values, B.values, {', '.join(['groups', *more])})"
-        else:
-            lines.append(f"names = {names}")
-            names = "names"
-            inner = ", ".join([repr(self.methods), "groups", *more, "feature_names=names"])
-            call = f"found = frot.compare(A.values, B.values, {inner})"
-        lines += [f"groups = frot.Groups.parse({self.groups!r}, A.shape[1], {names})", call]
+        columns = "A.columns or B.columns"
+        lines.append(f"groups = frot.Groups.parse({self.groups!r}, A.shape[1], {columns})")
+        call = ", ".join(["groups", *more])
+        lines.append(f"result = frot.solve(A.values, B.values, {call})")
         return "\n".join(lines)
 
 

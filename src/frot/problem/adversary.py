@@ -442,7 +442,12 @@ class GivenSet:
             raise InputError(
                 f"adversary: {self.name}.best(phi) must return (value, alpha), got {brief(answer)}"
             )
-        value, alpha = np.asarray(answer[0], dtype=float), np.array(answer[1], dtype=float)
+        try:
+            value, alpha = np.asarray(answer[0], dtype=float), np.array(answer[1], dtype=float)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"adversary: what {self.name}.best(phi) returned is no number with weights: {error}"
+            ) from None
         if value.ndim or alpha.shape != (self.count,):
             raise InputError(
                 f"adversary: {self.name}.best(phi) must return a number and weights of shape "

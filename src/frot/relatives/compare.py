@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frot._base.errors import InputError, brief, require
+from frot._base.spelling import second_names
 from frot._base.stopping import Interrupted
 from frot._base.validate import check_count, check_number
 from frot.api.solve import solve
@@ -32,6 +33,7 @@ COLUMNS = ("method", "value", "lower", "upper", "status", "seconds", "chose")
 SHOWN = 12
 
 
+@second_names
 def compare(
     X: Any,
     Y: Any,
@@ -175,10 +177,10 @@ class Comparison:
         return result.chosen
 
     def shares(self, method: str) -> np.ndarray:
-        """Return how much of the choice falls on each feature, (d,), of sum one.
+        r"""Return how much of the choice falls on each feature, (d,), of sum one.
 
         The weight of a group is shared by its features; of a direction these are the squares, of
-        a subspace the diagonal of :math:`\\Omega / k`.
+        a subspace the diagonal of :math:`\Omega / k`.
 
         Examples
         --------
@@ -220,7 +222,15 @@ class Comparison:
         [16.0, 25.0]
         """
         rows = [
-            (name, one.value, one.lower, one.upper, str(one.status), one.time, self._cells(name)[-1])
+            (
+                name,
+                one.value,
+                one.lower,
+                one.upper,
+                str(one.status),
+                one.time,
+                self._cells(name)[-1],
+            )
             for name, one in self.results.items()
         ]
         return require("pandas", "tables").DataFrame(rows, columns=COLUMNS)

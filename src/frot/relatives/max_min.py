@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,11 +12,12 @@ from frot._base.validate import check_metric, check_number
 from frot.api.run import make_problem, on_support
 from frot.costs import MEMORY_BUDGET, METRICS, build_costs
 from frot.costs.metrics import factored_metric
+from frot.costs.protocol import UNIT
 from frot.groups.groups import Groups
 from frot.plans.feasible import round_plan
-from frot.plans.line import line_arcs, line_potential
-from frot.plans.plan import Plan
-from frot.problem.bounds import cost_doubt, lower_bound, refuse_contradiction, relative_gap
+from frot.plans.line import line_arcs, line_cost, line_potentials
+from frot.plans.plan import Arcs, Plan
+from frot.problem.bounds import Lower, cost_doubt, refuse_contradiction, relative_gap
 from frot.problem.problem import Problem
 from frot.problem.result import Chosen, Progress, Result, Status
 from frot.problem.terms import check_terms
@@ -84,19 +85,42 @@ def max_min(
     return found.at(pair.home)
 
 
-def _transport(problem: Problem, group: int, squared: bool) -> ProvenPlan:
+def _single(problem: Problem, squared: bool) -> dict[int, int]:
+    """Return the groups of one feature under squared distances, and that feature."""
+    assert problem.groups is not None
+    parts = enumerate(problem.groups.indices)
+    return {group: int(part[0]) for group, part in parts if squared and len(part) == 1}
+
+
+class Sorted(NamedTuple):
+    """The optimal plan in one feature, and bounds of its cost from below and above."""
+
+    x: np.ndarray
+    y: np.ndarray
+    arcs: Arcs
+    lower: float
+    upper: float
+
+
+def _sort(problem: Problem, feature: int) -> Sorted:
+    assert problem.points is not None
+    x, y = (points[:, feature] for points in problem.points)
+    arcs = line_arcs(x, y, problem.a, problem.b)
+    # A sum of positive terms, each right to some units in its last place.
+    cost, error = line_cost(x, y, arcs), (len(arcs[0]) + 24.0) * UNIT
+    return Sorted(x, y, arcs, cost * (1.0 - error), cost * (1.0 + error))
+
+
+def _transport(problem: Problem, group: int, single: dict[int, int]) -> ProvenPlan:
     """Transport exactly in one group: by sorting where that is one feature."""
     alpha = np.zeros(problem.shape[0])
     alpha[group] = 1.0
-    assert problem.groups is not None
-    assert problem.points is not None
-    features = problem.groups.indices[group]
-    if not squared or len(features) > 1:
+    if group not in single:
         return transport_at(problem, alpha)
-    x, y = (points[:, features[0]] for points in problem.points)
-    arcs = line_arcs(x, y, problem.a, problem.b)
-    plan = round_plan(Plan.from_arcs(*arcs, (len(x), len(y))), problem.a, problem.b)
-    return ProvenPlan(plan, lower_bound(problem, alpha, line_potential(x, y, arcs)))
+    line = _sort(problem, single[group])
+    plan = round_plan(Plan.from_arcs(*line.arcs, problem.shape[1:]), problem.a, problem.b)
+    potentials = line_potentials(line.x, line.y, line.arcs)
+    return ProvenPlan(plan, Lower(line.lower, alpha, *potentials))
 
 
 def _search(problem: Problem, squared: bool, begin: float, time_limit: float | None) -> Result:
@@ -105,6 +129,9 @@ def _search(problem: Problem, squared: bool, begin: float, time_limit: float | N
     product = Plan(np.outer(problem.a, problem.b), copy=False)
     means = problem.independent
     uppers = means + cost_doubt(problem, product, means)
+    single = _single(problem, squared)
+    for group, feature in single.items():
+        uppers[group] = min(uppers[group], _sort(problem, feature).upper)
     best: tuple[int, ProvenPlan, np.ndarray] | None = None
     lower, history, status = -np.inf, [], Status.CONVERGED
     unsolved = np.ones(count, dtype=bool)
@@ -115,7 +142,7 @@ def _search(problem: Problem, squared: bool, begin: float, time_limit: float | N
             break
         group = int(np.where(unsolved, uppers, -np.inf).argmax())
         unsolved[group] = False
-        found = _transport(problem, group, squared)
+        found = _transport(problem, group, single)
         phi = problem.costs.inner(found.plan)
         # Any plan's cost in a group bounds that group's own transport from above.
         uppers = np.minimum(uppers, phi + cost_doubt(problem, found.plan, phi))

@@ -99,4 +99,3 @@ def transport_at(problem: Problem, alpha: np.ndarray | None = None) -> ProvenPla
     mixed = problem.costs.mix(weights)
     found = NetworkSimplex()(mixed, problem.a, problem.b)
     return ProvenPlan(found.plan, lower_bound(problem, weights, found.g, mixed))
-

@@ -40,7 +40,7 @@ def srw(
     b: Any = None,
     normalise_weights: bool = False,
     tol: float = 1e-3,
-    max_iter: int = 500,
+    max_iter: int = 1000,
     time_limit: float | None = None,
     callback: Callback | None = None,
     progress: bool = False,
@@ -57,10 +57,12 @@ def srw(
 
     The projected supergradient method [1]_: transport exactly at :math:`\Omega_t`, step along
     :math:`V_{\Pi_t}`, which is a supergradient of the transport cost in :math:`\Omega`, and project
-    on the set of :math:`\Omega`. Each transport is a lower bound, and so is one at the average of
-    the :math:`\Omega_t`. The upper bound is the sum of the k largest eigenvalues of V at the
-    average of the plans, to which later ones count more. Without structure in the data, many
-    directions are nearly as good, and the gap falls slowly, as :math:`1 / \sqrt t`.
+    on the set of :math:`\Omega`. Steps are :math:`\sqrt{k / 2}` over the root of
+    :math:`\sum_s \|V_{\Pi_s} - V_{\Pi_{s-1}}\|_F^2`. Each transport is a lower bound, and so is
+    one at the average of the :math:`\Omega_t`. The upper bound is the sum of the k largest
+    eigenvalues of V at the average of the plans, to which later ones count more. Without structure
+    in the data, many directions are nearly as good, and the gap falls slowly, as
+    :math:`1 / \sqrt t`.
 
     Parameters
     ----------
@@ -176,7 +178,9 @@ class _Ascent:
         weights, vectors = self.weights, self.directions
         mean_omega, mean_V = np.zeros((size, size)), np.zeros((size, size))
         mean_plan = np.zeros(moments.pair.costs.shape[1:])
-        step = 0
+        # As in AdaGrad, steps are as long as the gradients are alike: the leading directions, in
+        # which all plans agree, have their weight at once.
+        before, changes, step = None, 0.0, 0
         while True:
             plan, lower = self._transport(weights, vectors)
             plan = round_plan(plan, moments.a, moments.b)
@@ -196,10 +200,11 @@ class _Ascent:
                 lower = central if central.bound > lower.bound else lower
             yield Offer(upper, lower)
             step += 1
-            norm = float(np.linalg.norm(V))
-            if norm == 0.0:
+            changes += 0.0 if before is None else float(((V - before) ** 2).sum())
+            scale = np.sqrt(changes) if changes > 0.0 else np.linalg.norm(V)
+            if scale == 0.0:
                 return
-            length = np.sqrt(2.0 * k / step) / norm
+            before, length = V, np.sqrt(0.5 * k) / scale
             weights, vectors = project_fantope(omega + length * V, k)
 
     def _transport(self, weights: np.ndarray, vectors: np.ndarray) -> ProvenPlan:
