@@ -44,7 +44,9 @@ def frot_stack(X: Array, y: Array) -> Array:
     r"""The paper's algorithm 2 line by line, on the stack of d matrices C_l = (x_il - y_jl)^2."""
     x, z = sides(X, y)
     a, b = np.full(len(x), 1.0 / len(x)), np.full(len(z), 1.0 / len(z))
-    stack = np.stack([ot.dist(x[:, [k]], z[:, [k]], metric="sqeuclidean") for k in range(X.shape[1])])
+    stack = np.empty((X.shape[1], len(x), len(z)))
+    for k, costs in enumerate(stack):
+        costs[:] = ot.dist(x[:, [k]], z[:, [k]], metric="sqeuclidean")
     plan = np.outer(a, b)
     for step in range(ITERATIONS):
         phi = np.sum(plan * stack, axis=(1, 2))
@@ -141,15 +143,13 @@ def split(X: Array, y: Array, seed: int, index: int) -> tuple[Array, Array, Arra
     Both are standardised with means and deviations of the training part. Every index has a seed of
     its own, so that the first ten splits of fifty are those of ten.
     """
-    train, test = train_test_split(
-        np.arange(len(y)),
-        test_size=TEST_SHARE,
-        stratify=y,
-        random_state=int(np.random.SeedSequence([seed, index]).generate_state(1)[0]),
-    )
-    train, test = np.sort(train), np.sort(test)
+    state = int(np.random.SeedSequence([seed, index]).generate_state(1)[0])
+    rows = np.arange(len(y))
+    parts = train_test_split(rows, test_size=TEST_SHARE, stratify=y, random_state=state)
+    train, test = map(np.sort, parts)
     scaler = StandardScaler().fit(X[train])
-    return scaler.transform(X[train]), y[train], scaler.transform(X[test]), y[test]
+    scaled = [np.asarray(scaler.transform(X[part])) for part in (train, test)]
+    return scaled[0], y[train], scaled[1], y[test]
 
 
 def accuracies(
