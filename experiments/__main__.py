@@ -19,7 +19,8 @@ from frot._base.files import make_folder
 from frot.show.page import check_page
 
 # In the order of the paper; then what is ours.
-NAMES = ("fig1", "fig2", "robustness")
+ORDER = ("fig1", "fig2", "selection", "correspondence", "robustness", "noise_layers", "calibration")
+NAMES = tuple(name for name in ORDER if (Path(__file__).parent / f"{name}.py").exists())
 
 
 def main(arguments: list[str]) -> int:

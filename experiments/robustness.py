@@ -248,7 +248,10 @@ def draw_sweeps(sweeps: Mapping[str, Mapping[str, Sweep]]) -> Figure:
             above.set_yscale("log")
             below.set_ylim(-0.04, 1.06)
             below.set_xlabel(label)
+        sizes = [point["n"] for point in sweeps["n"][cloud]]
         grid[0, 2].set_xscale("log")
+        grid[1, 2].set_xticks(sizes, list(map(str, sizes)))
+        grid[1, 2].set_xticks([], minor=True)
         grid[0, 0].set_ylabel(MEASURES["ratio"])
         grid[0, 2].set_ylabel(MEASURES["error"])
         grid[1, 0].set_ylabel(MEASURES["recovered"])
