@@ -135,7 +135,7 @@ def times(data: Expression, seed: int) -> dict[str, Any]:
             # The first call may import what it needs.
             scores = ranking(X, y)
             start, calls = time.process_time(), 0
-            while time.process_time() - start < LEAST:
+            while not calls or time.process_time() - start < LEAST:
                 ranking(X, y)
                 calls += 1
             seconds[key] = (time.process_time() - start) / calls
@@ -197,10 +197,12 @@ def claim_times(run: Run, sets: Mapping[str, Values]) -> None:
         "distance.",
         dict(ratio(slow, fast, TWO_ORDERS) for slow in ("wasserstein", "call") for fast in ours),
     )
-    run.claim(
-        "Feature selection: FROT is also faster than MMD.",
-        dict(ratio("mmd", fast, 1.0) for fast in ours),
-    )
+    checks = {}
+    for label, one in sets.items():
+        slow, fast = one["seconds"]["mmd"], one["seconds"]["frot_paper"]
+        checks[f"{label}: MMD {slow:.2g} s, FROT {fast:.2g} s"] = fast < slow
+    checks |= [ratio("mmd", "stack", 1.0)]
+    run.claim("Feature selection: FROT is also faster than MMD.", checks)
 
 
 def span(values: list[float]) -> str:
