@@ -20,7 +20,8 @@ ORDER = (
     "ten_thousand_points", "batch_on_a_device",
     "breast_cancer", "three_classes", "pathways", "permutation_batches", "pipeline",
     "shift_shape_misalignment", "matching_patients", "anndata_scanpy",
-    "warped_cat", "noise_layers", "mask_transfer", "own_network", "colour_transfer",
+    "two_days",
+    "warped_cat", "turned", "noise_layers", "mask_transfer", "own_network", "colour_transfer",
 )  # fmt: skip
 
 
