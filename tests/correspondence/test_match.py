@@ -55,20 +55,6 @@ def test_everything_comes_back(match, way, tmp_path):
     assert repr(again) == repr(match)
 
 
-def test_files_of_before_are_as_rigid_as_their_scores(match, tmp_path):
-    path = match.save(tmp_path / "cats.npz")
-    with np.load(path) as kept:
-        arrays = dict(kept)
-    about = json.loads(str(arrays["about"]))
-    for name in ("rigidity", "reflected"):
-        del about[name]
-    np.savez(path, **{**arrays, "about": np.array(json.dumps(about))})
-    again = load_match(path)
-    assert not again.reflected
-    # Hough matching makes matches agree.
-    assert again.rigidity >= match.rigidity > 0.1
-
-
 def test_pixels_of_eight_bits_take_eight(match, tmp_path):
     with np.load(match.save(tmp_path / "cats.npz"), allow_pickle=False) as stored:
         assert stored["source"].dtype == np.uint8

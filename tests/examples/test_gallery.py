@@ -27,6 +27,7 @@ SLOW = {
     "plot_relatives_under_noise",
     "plot_ten_thousand_points",
     "plot_training",
+    "plot_turned",
     "plot_warped_cat",
     "plot_when_frot_fails",
 }
