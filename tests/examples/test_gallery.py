@@ -40,7 +40,7 @@ def named(paths: list[Path]) -> list[object]:
 def test_there_are_enough_of_each_kind():
     count = {folder: len(list((GALLERY / folder).glob("plot_*.py"))) for folder in FOLDERS}
     assert count["ot"] >= 13
-    assert count["biology"] >= 9
+    assert count["biology"] >= 10
     assert count["vision"] >= 6
     assert {path.stem for path in EXAMPLES} >= SLOW
 
