@@ -297,15 +297,13 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         self,
         one: PhotoFeatures,
         other: PhotoFeatures,
-        layers: LayerPair | None = None,
         masks: Sequence[Any] = (None, None),
     ) -> PairFeatures:
         """Return the features of two photographs, cell against cell, with the cells' weights.
 
-        Layers are those of `layer_pair` if left out; masks have been checked.
+        Masks have been checked.
         """
-        if layers is None:
-            layers = self.layer_pair(one, other)
+        layers = self.layer_pair(one, other)
         a = self._mass(one, masks[0], layers.source_grid, "source_mask")
         b = self._mass(other, masks[1], layers.target_grid, "target_mask")
         return PairFeatures(one, other, layers, a, b)
