@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import Home, read_only, to_numpy
+from frot._base.contract import relative_gap
 from frot._base.errors import require
 from frot._base.files import write_archive
 from frot.groups.groups import Groups
 from frot.plans.lazy import LazyPlan
 from frot.plans.plan import Plan
-from frot.problem.bounds import relative_gap
 from frot.problem.result import Progress, Result, Status, arrays_of_groups, groups_in
 from frot.solvers.sinkhorn.certificate import Certificate
 from frot.solvers.sinkhorn.dense import DenseEngine
@@ -176,8 +176,14 @@ class BatchResult(Sequence[Result]):
     @property
     def gap(self) -> np.ndarray:
         """Relative gaps, (B,)."""
-        pairs = zip(self.lower, self.upper, strict=True)
-        return read_only(np.array([relative_gap(float(low), float(high)) for low, high in pairs]))
+        ends = zip(self.lower.tolist(), self.upper.tolist(), self._units.tolist(), strict=True)
+        return read_only(np.array([relative_gap(*each) for each in ends]))
+
+    @property
+    def _units(self) -> np.ndarray:
+        """The mean costs of the mass that members have, (B,)."""
+        totals = [min(self._owed(index).get("totals", (1.0,))) for index in range(len(self))]
+        return np.where(self.mean_cost > 0.0, self.mean_cost, self.eps) * np.array(totals)
 
     def plans(self) -> Any:
         """Return all plans as one fresh array of shape (B, n, m), in double precision."""
@@ -261,7 +267,7 @@ class BatchResult(Sequence[Result]):
         at = range(len(self))[index]
         proof = self.proof
         lower, upper = float(self.lower[at]), float(self.upper[at])
-        now = Progress(self.iterations[at], self.time, lower, upper, relative_gap(lower, upper))
+        now = Progress(self.iterations[at], self.time, lower, upper, float(self.gap[at]))
         return Result(
             value=float(self.value[at]),
             lower=lower,

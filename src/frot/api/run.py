@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from frot._base.arrays import Home, to_numpy
+from frot._base.contract import check_cost_range, check_eps_range
 from frot._base.errors import InputError, warn_caller
 from frot._base.stopping import finish, no_deadline
 from frot._base.validate import check_callable, check_flag
@@ -22,7 +23,7 @@ from frot.problem.adversary import SimplexFamily
 from frot.problem.marginals import MarginalPrice
 from frot.problem.problem import Problem
 from frot.problem.result import Result, Status
-from frot.problem.terms import ProblemTerms, amount_at, check_range, check_terms
+from frot.problem.terms import ProblemTerms, amount_at, check_terms
 from frot.solvers import Callback, Start
 from frot.solvers.choose import Solver, choose_solver
 from frot.solvers.start import allowed_plan
@@ -80,13 +81,13 @@ def make_problem(
             costs, a, b, terms.adversary, names=names, marginals=terms.marginals(), **known
         )
         level = plain.mean_cost
-    check_range(level)
+        check_cost_range(level, plain.largest_cost)
     adversary = terms.adversary
     if isinstance(adversary, SimplexFamily):
         adversary = adversary.having(amount_at(terms.eta, level), terms.log_prior)
     # Where nothing costs anything every eps gives a b^T, but it has to be one.
     eps = amount_at(terms.eps, level or 1.0)
-    check_range(level, eps)
+    check_eps_range(level, eps)
     if adversary is plain.adversary and eps == 0.0 and terms.tau is None:
         return plain
     return plain.having(adversary=adversary, eps=eps, marginals=terms.marginals(level or 1.0))
@@ -236,7 +237,7 @@ HALVINGS = 60
 
 def warn_if_destroyed(problem: Problem, result: Result) -> None:
     """Say which tau keeps half where less than a hundredth was kept."""
-    settled = result.status in (Status.CONVERGED, Status.PRECISION)
+    settled = result.status in (Status.CONVERGED, Status.STALLED)
     if problem.marginals.kept or not settled:
         return
     mass = _mass(problem, result)

@@ -220,8 +220,8 @@ def solve_costs(
     Parameters
     ----------
     C : array of shape (L, n, m)
-        One cost matrix per group; negative entries are allowed. Infinite ones are arcs that no plan
-        may use.
+        One cost matrix per group; negative entries are allowed. Give a pair that must not be
+        matched a cost larger than all others: infinite ones are refused.
     a, b : arrays of shape (n,) and (m,), optional
         Weights that sum to one; uniform if left out.
     names : sequence of str, optional
@@ -242,7 +242,7 @@ time_limit, start, callback, progress :
     (0.5, array([0.5, 0.5]))
     """
     home = find_home(C=C, a=a, b=b, prior=prior)
-    stack = check_costs(C, infinite=True)
+    stack = check_costs(C)
     shape = tuple(stack.shape)
     labels = check_names(names, shape[0])
     terms, run = check_options(

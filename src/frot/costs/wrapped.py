@@ -54,6 +54,11 @@ class PartOfCosts(WrappedCosts):
         shut = self.base.forbidden
         return None if shut is None else shut[np.ix_(self.rows, self.cols)]
 
+    @cached_property
+    def peaks(self) -> np.ndarray:
+        """Those of the whole."""
+        return self.base.peaks
+
     def mix(self, alpha: np.ndarray) -> np.ndarray:
         """Return a part of the whole mix."""
         return self.base.mix(alpha)[np.ix_(self.rows, self.cols)]
@@ -240,6 +245,11 @@ class RescaledCosts(WrappedCosts):
     def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the mean size of every group's cost before the shift, and the shift's."""
         return self.scale * (self.base.magnitudes(a, b) + np.abs(self.shift))
+
+    @cached_property
+    def peaks(self) -> np.ndarray:
+        """Bounds on the sizes of entries, before and after the shift."""
+        return self.scale * (self.base.peaks + np.abs(self.shift))
 
     def take(self, rows: np.ndarray, cols: np.ndarray) -> RescaledCosts:
         """Return the costs between some of the points."""

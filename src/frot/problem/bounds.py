@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import fsum, isinf
+from math import fsum
 
 import numpy as np
 
-from frot._base.arrays import TINY, to_numpy
+from frot._base.arrays import to_numpy
 from frot._base.errors import SolverError
 from frot._base.stopping import check_deadline
 from frot.costs.protocol import UNIT, blocks
@@ -512,21 +512,3 @@ def refuse_contradiction(lower: float, upper: float, solver: str) -> None:
             f"{solver}: the bounds [{lower!r}, {upper!r}] contradict each other; please report "
             "this problem"
         )
-
-
-def relative_gap(lower: float, upper: float) -> float:
-    """Return (upper - lower) relative to the larger of the two in size.
-
-    Examples
-    --------
-    >>> relative_gap(0.75, 1.0)
-    0.25
-    >>> relative_gap(0.0, 0.0)
-    0.0
-    """
-    if upper <= lower:
-        return 0.0
-    # Against a bound that is not known, all of the interval is open.
-    if isinf(upper) or isinf(lower):
-        return 1.0
-    return float((upper - lower) / max(abs(upper), abs(lower), TINY))

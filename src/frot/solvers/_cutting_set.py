@@ -13,7 +13,7 @@ from frot.costs.protocol import UNIT
 from frot.costs.stack import stack_of
 from frot.plans.plan import Plan
 from frot.problem.adversary import GivenSet, SimplexFamily, admit
-from frot.problem.bounds import Lower, relative_gap, upper_bound
+from frot.problem.bounds import Lower, upper_bound
 from frot.problem.problem import Problem
 from frot.solvers.drive import Driven, Offer
 from frot.solvers.exact.exact import Exact
@@ -139,7 +139,7 @@ class _Cuts:
         stack = np.stack(self.costs)
         master = Problem(self._mixed(stack), self.problem.a, self.problem.b)
         # Early plans need not be exact: they only have to point at the next cut.
-        width = relative_gap(self.lower, self.upper) if np.isfinite(self.upper) else 1.0
+        width = self.problem.gap(self.lower, self.upper) if np.isfinite(self.upper) else 1.0
         tol = max(min(0.1 * width, 1e-3), 0.1 * self.tol)
         with collect_warnings():
             found = Exact(tol=tol)(master, Start(plan=self.plan))

@@ -20,7 +20,6 @@ from frot._base.validate import check_choice
 from frot.plans.plan import Plan
 from frot.problem.bounds import lower_bound, upper_bound
 from frot.problem.problem import Problem
-from frot.problem.result import Status
 from frot.solvers.drive import Driven, Offer
 from frot.solvers.exact.column_generation import column_generation, column_generation_suits
 from frot.solvers.start import Start
@@ -71,11 +70,6 @@ class LinearProgram(Driven):
     tol: float = 1e-7
     max_iter: int = 10
     time_limit: float | None = None
-
-    @property
-    def end(self) -> Status:
-        """The program was solved, but not well enough."""
-        return Status.UNDECIDED
 
     def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
         """Solve the program, and refine its solution while it is not good enough.

@@ -19,7 +19,7 @@ from frot.plans.feasible import round_plan
 from frot.plans.lazy import LazyPlan
 from frot.plans.plan import Plan
 from frot.problem.adversary import GivenSet, SimplexFamily
-from frot.problem.bounds import Lower, Upper, lower_bound, relative_gap, upper_bound
+from frot.problem.bounds import Lower, Upper, lower_bound, upper_bound
 from frot.problem.problem import Problem
 from frot.problem.result import Result, Status
 from frot.solvers.drive import Driven, Offer
@@ -319,7 +319,7 @@ def corrective_steps(run: OracleRun, start: Start, smoothing: float = SMOOTHING)
             upper = upper_bound(problem, plan, getattr(plan, "phi", None), rounded=True)
         yield Offer(upper, lower)
         idle = 0 if improved else idle + 1
-        if idle >= 20 or relative_gap(best_lower, best_upper) == 0.0:
+        if idle >= 20 or best_lower >= best_upper:
             return
         if len(known) > PLANS_KEPT:
             known = [at for at, weight in zip(known, weights, strict=True) if weight > 1e-9]

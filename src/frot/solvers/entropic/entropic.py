@@ -14,7 +14,7 @@ from frot._base.stopping import DeadlineError, deadline, no_deadline, seconds_le
 from frot.costs import StackedCosts
 from frot.plans.plan import Plan
 from frot.problem.adversary import SimplexFamily
-from frot.problem.bounds import is_rounding, relative_gap
+from frot.problem.bounds import is_rounding
 from frot.problem.problem import Problem
 from frot.solvers.drive import Driven, Offer
 from frot.solvers.entropic.arcs import EntropicArcs, arcs_suit, plan_upper
@@ -244,8 +244,8 @@ class Entropic(Driven):
             plan = plan_upper(host, state.plan())
             value = max(plan.value, lower.bound)
             plan = replace(plan, plan=plan.plan.expand(rows, cols, shape), value=value)
-            gap = relative_gap(lower.bound, plan.bound)
-            late = upper is not None and relative_gap(lower.bound, upper.bound) > self.tol
+            gap = host.gap(lower.bound, plan.bound)
+            late = upper is not None and host.gap(lower.bound, upper.bound) > self.tol
             best = plan if upper is None or (late and plan.bound < upper.bound) else upper
             done = is_rounding(best.bound - lower.bound, best.bound - best.value + lower.slack)
             if gap <= self.tol and late and state.moved and spare > 0 and not done:
@@ -253,7 +253,7 @@ class Entropic(Driven):
                 yield Offer(None, lower)
                 continue
             yield Offer(best if best.bound < np.inf else None, lower)
-            if done or not state.aim(min(gap, relative_gap(lower.bound, best.bound))):
+            if done or not state.aim(min(gap, host.gap(lower.bound, best.bound))):
                 return done
 
     def _climb(
@@ -293,7 +293,7 @@ class Entropic(Driven):
                 margins = upper.bound - upper.value + lower.slack
                 # Single precision is left where little is left to gain by it.
                 rounded = is_rounding(width, margins)
-                if rounded and single and relative_gap(lower.bound, upper.bound) > self.tol:
+                if rounded and single and run.problem.gap(lower.bound, upper.bound) > self.tol:
                     # That may be what single precision made of potentials: it is no last word.
                     return at
                 yield Offer(upper, lower)
@@ -351,5 +351,5 @@ def without_eps(problem: Problem, tol: float) -> Iterator[Offer]:
             yield Offer()
             continue
         yield Offer(plan_upper(problem, upper.plan), lower)
-        if relative_gap(lower.bound, upper.bound) <= CLOSER * tol:
+        if problem.gap(lower.bound, upper.bound) <= CLOSER * tol:
             return
