@@ -21,7 +21,7 @@ LARGEST = 1e14
 # Mean costs whose products with each other, and with weights, neither overflow nor underflow.
 LEAST_MEAN, MOST_MEAN = 1e-100, 1e100
 # An optimum below this share of the mean cost is as good as zero: gaps are relative to no less.
-GAP_FLOOR = 1e-6
+GAP_SHARE = 1e-6
 # Whole numbers beyond this are not all floats.
 LARGEST_INTEGER = 2**53
 
@@ -163,19 +163,29 @@ def check_batch_range(means: np.ndarray, largest: np.ndarray, epss: np.ndarray, 
         check_eps_range(mean, float(epss[index]), f"costs of {member}")
 
 
-def relative_gap(lower: float, upper: float, mean_cost: float) -> float:
-    """Return the width of an interval relative to the larger of its ends, or to 1e-6 mean costs.
+def gap_floor(mean_cost: float, *others: float) -> float:
+    """Return what gaps are relative to at least: 1e-6 mean costs.
 
-    Parameters
-    ----------
-    mean_cost : float
-        Of the mass that is transported: with a mass other than one, times that.
+    Where nothing costs anything that is the largest other scale there is: eta, eps or tau.
 
     Examples
     --------
-    >>> relative_gap(0.75, 1.0, 1.0)
+    >>> gap_floor(2.0, 0.1), gap_floor(0.0, 0.1, float("inf"))
+    (2e-06, 0.1)
+    """
+    if mean_cost > 0.0:
+        return GAP_SHARE * mean_cost
+    return max((other for other in others if not isinf(other)), default=0.0)
+
+
+def relative_gap(lower: float, upper: float, floor: float) -> float:
+    """Return the width of an interval relative to the larger of its ends and the `floor`.
+
+    Examples
+    --------
+    >>> relative_gap(0.75, 1.0, 1e-6)
     0.25
-    >>> relative_gap(0.0, 1e-16, 1.0), relative_gap(0.0, 0.0, 0.0)
+    >>> relative_gap(0.0, 1e-16, 1e-6), relative_gap(0.0, 0.0, 0.0)
     (1e-10, 0.0)
     """
     if upper <= lower:
@@ -183,4 +193,4 @@ def relative_gap(lower: float, upper: float, mean_cost: float) -> float:
     # Against a bound that is not known, all of the interval is open.
     if isinf(upper) or isinf(lower):
         return 1.0
-    return float((upper - lower) / max(abs(upper), abs(lower), GAP_FLOOR * mean_cost))
+    return float((upper - lower) / max(abs(upper), abs(lower), floor))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import Home, read_only, to_numpy
-from frot._base.contract import relative_gap
+from frot._base.contract import gap_floor, relative_gap
 from frot._base.errors import require
 from frot._base.files import write_archive
 from frot.groups.groups import Groups
@@ -176,14 +176,13 @@ class BatchResult(Sequence[Result]):
     @property
     def gap(self) -> np.ndarray:
         """Relative gaps, (B,)."""
-        ends = zip(self.lower.tolist(), self.upper.tolist(), self._units.tolist(), strict=True)
-        return read_only(np.array([relative_gap(*each) for each in ends]))
-
-    @property
-    def _units(self) -> np.ndarray:
-        """The mean costs of the mass that members have, (B,)."""
-        totals = [min(self._owed(index).get("totals", (1.0,))) for index in range(len(self))]
-        return np.where(self.mean_cost > 0.0, self.mean_cost, self.eps) * np.array(totals)
+        gaps = np.empty(len(self))
+        for index, (lower, upper) in enumerate(zip(self.lower, self.upper, strict=True)):
+            owed = self._owed(index)
+            scales = float(self.eta[index]), float(self.eps[index]), *owed.get("tau", ())
+            mass, mean = min(owed.get("totals", (1.0,))), float(self.mean_cost[index])
+            gaps[index] = relative_gap(float(lower), float(upper), mass * gap_floor(mean, *scales))
+        return read_only(gaps)
 
     def plans(self) -> Any:
         """Return all plans as one fresh array of shape (B, n, m), in double precision."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import Home, to_numpy
-from frot._base.contract import relative_gap
+from frot._base.contract import gap_floor, relative_gap
 from frot._base.stopping import DeadlineError, deadline, no_deadline, seconds_left
 from frot.costs.geometry import stand_ins
 from frot.problem.bounds import Lower, Upper, is_rounding, refuse_contradiction
@@ -63,8 +63,7 @@ class BatchWork:
         self._proofs: dict[int, tuple[Certificate, int]] = {}
         # Plans that no potentials make, (n, m) on the host.
         self.plans: dict[int, np.ndarray] = {}
-        # Mean costs of the members' mass, (B,): what gaps are relative to at least.
-        self._units = np.empty(0)
+        self._floors = np.empty(0)
 
     def run(
         self, whole: DenseEngine, members: np.ndarray, start: tuple[np.ndarray, np.ndarray] | None
@@ -77,7 +76,7 @@ class BatchWork:
         `start` are weights (B, L) and potentials (B, m) of all members of the batch to begin with.
         """
         precise = whole.double()
-        self._units = _mean_costs(precise.terms)
+        self._floors = _gap_floors(precise.terms)
         small, done = to_numpy(precise.terms.eps < SMALL_EPS * precise.terms.scale)[members, 0], 0
         # Arcs are for problems that keep their marginals.
         small = small & (not precise.terms.soft)
@@ -99,7 +98,7 @@ class BatchWork:
             self._proofs.update({int(at): (proof, row) for row, at in enumerate(bare)})
 
     def _gap(self, member: int, lower: float, upper: float) -> float:
-        return relative_gap(lower, upper, float(self._units[member]))
+        return relative_gap(lower, upper, float(self._floors[member]))
 
     def _together(
         self, whole: DenseEngine, members: np.ndarray, done: int, start: tuple | None
@@ -321,11 +320,12 @@ class BatchWork:
         return found
 
 
-def _mean_costs(terms: BatchTerms) -> np.ndarray:
-    """Mean costs of the mass that each member has, (B,)."""
+def _gap_floors(terms: BatchTerms) -> np.ndarray:
+    """What the members' gaps are relative to at least, (B,); prices of mass are no scale here."""
     mass = np.minimum(to_numpy(terms.a).sum(axis=1), to_numpy(terms.b).sum(axis=1))
-    each = to_numpy(terms.sizes).mean(axis=1)
-    return np.where(each > 0.0, each, to_numpy(terms.eps)[:, 0]) * mass
+    means = to_numpy(terms.sizes).mean(axis=1).tolist()
+    etas, epss = (to_numpy(amount)[:, 0].tolist() for amount in (terms.eta, terms.eps))
+    return mass * np.array(list(map(gap_floor, means, etas, epss)))
 
 
 def _lower_parts(lower: Lower, kept: tuple[Any, Any], shape: tuple[int, int]) -> dict[str, Any]:

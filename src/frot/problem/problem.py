@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.contract import relative_gap
+from frot._base.contract import gap_floor, relative_gap
 from frot.costs import MEMORY_BUDGET, Costs
 from frot.costs.protocol import blocks
 from frot.groups.groups import Groups
@@ -119,20 +119,13 @@ class Problem:
         """A bound on the size of all costs between points with weight."""
         return float(self._present().costs.peaks.max())
 
-    @property
-    def unit(self) -> float:
-        """The mean cost of the mass there is: what a gap's floor is a share of.
-
-        Where nothing costs anything it is eps.
-        """
-        each = self.mean_cost or self.eps
-        if self.marginals.kept:
-            return each
-        return each * min(fsum(self.a.tolist()), fsum(self.b.tolist()))
-
     def gap(self, lower: float, upper: float) -> float:
         """Return the relative width of an interval of this problem."""
-        return relative_gap(lower, upper, self.unit)
+        terms = self.marginals
+        floor = gap_floor(self.mean_cost, self.adversary.eta, self.eps, terms.tau_a, terms.tau_b)
+        if not terms.kept:
+            floor *= min(fsum(self.a.tolist()), fsum(self.b.tolist()))
+        return relative_gap(lower, upper, floor)
 
     @cached_property
     def mass_error(self) -> float:

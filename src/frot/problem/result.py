@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from frot._base.arrays import Home, read_only, to_numpy
-from frot._base.contract import relative_gap
+from frot._base.contract import gap_floor, relative_gap
 from frot._base.errors import require
 from frot._base.files import write_archive
 from frot.groups.groups import Groups
@@ -297,8 +297,8 @@ class Result:
     @property
     def gap(self) -> float:
         """Relative width of the interval."""
-        unit = (self.mean_cost or self.eps) * min(self.totals)
-        return relative_gap(self.lower, self.upper, unit)
+        floor = gap_floor(self.mean_cost, self.eta, self.eps, *self.tau)
+        return relative_gap(self.lower, self.upper, floor * min(self.totals))
 
     @property
     def perplexity(self) -> float:
