@@ -1,27 +1,15 @@
-"""The command ``frot``: all commands put together, exit codes of their errors, and ``frot app``."""
+"""The command ``frot``: all commands put together, and the exit codes of their errors."""
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from frot._base.errors import InputError, MissingDependencyError, SolverError
-from frot.cli.command import (
-    BAD_INPUT,
-    FAILED,
-    INTERRUPTED,
-    CommandWithJson,
-    command,
-    complain,
-    option,
-    remark,
-    warn,
-)
+from frot.cli.command import BAD_INPUT, FAILED, INTERRUPTED, CommandWithJson, complain
 from frot.cli.compare import compare
-from frot.cli.couple import couple
 from frot.cli.demo import demo
 from frot.cli.doctor import doctor
 from frot.cli.evaluate import evaluate
@@ -77,35 +65,6 @@ def root(
     """Feature-robust optimal transport: exact, certified, on named groups of features."""
 
 
-HOST = "Address to listen on; any but this machine's own lets others in, without a password."
-
-
-@command("frot app", "frot app --port 8000 --open", json=False)
-def webapp(
-    host: Annotated[str, option(None, HOST, "ADDRESS")] = "127.0.0.1",
-    port: Annotated[int, option(None, "Port.", "NUMBER", min=1, max=65535)] = 7860,
-    max_upload: Annotated[int, option(None, "Largest file taken, in MB.", "MB", min=1)] = 200,
-    open_browser: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
-    ] = False,
-) -> None:
-    """Open an app in the browser: transport live, genes from a table, points in photographs.
-
-    No request leaves this machine. Uploads are removed when the app ends, by Ctrl-C.
-    """
-    from frot.app import serve
-    from frot.app.server import LOCAL
-
-    if host not in LOCAL:
-        warn(f"anyone who can reach {host} can use the app; there is no password")
-    remark(f"Listening on http://{host}:{port} (Ctrl-C ends it)")
-    # Ctrl-C is how it ends.
-    with suppress(KeyboardInterrupt):
-        serve(host, port, max_upload=max_upload, open_browser=open_browser)
-    remark("Ended; uploads are removed")
-
-
-for one in (demo, solve, compare, select, couple, match, evaluate, doctor):
+for one in (demo, solve, compare, select, match, evaluate, doctor):
     app.command(cls=CommandWithJson, epilog=vars(one)["epilog"])(one)
-app.command("app", cls=CommandWithJson, epilog=vars(webapp)["epilog"])(webapp)
 app.add_typer(reproduce, name="reproduce", cls=Experiments)

@@ -423,22 +423,19 @@ def command(
     *examples: str,
     writes: Sequence[Writes] = (),
     folder: str | None = None,
-    json: bool = True,
     options: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options that all have, and examples at the end of its help.
 
     A path that is a dash is read from stdin, and the command gets the path of what was read. It
     takes each path that it `writes` as a parameter: what ``--out`` can write besides numbers, which
-    go to `folder` if nobody says. `json` is whether there are numbers to hand over. `options` are
-    what `as_options` replaces in messages.
+    go to `folder` if nobody says. `options` are what `as_options` replaces in messages.
     """
 
     def decorate(work: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(work, eval_str=True).parameters
         files = (*writes, Writes("json", NUMBERS, "numbers.json"))
-        added: dict[str, Any] = {"json": Json} if json else {}
-        added |= {"quiet": Quiet, "verbose": Verbose}
+        added: dict[str, Any] = {"json": Json, "quiet": Quiet, "verbose": Verbose}
         if writes:
             endings = " ".join(one.endings[0] for one in files)
             out = option("Output", OUT.format(endings), "FILE|FOLDER", "--out")
@@ -452,7 +449,7 @@ def command(
         @wraps(work)
         def run(**given: Any) -> None:
             said = {name: given.pop(name) for name in added}
-            given["json"] = said.get("json")
+            given["json"] = said["json"]
             outs = said.get("out") or []
             if folder is not None and not outs and not any(given[one.parameter] for one in writes):
                 outs = [Path(folder)]

@@ -46,7 +46,7 @@ from frot.cli.command import (
 )
 
 if TYPE_CHECKING:
-    from frot.selection import FROTSelector, PathwayTest, PermutationTest, StabilitySelection
+    from frot.selection import FROTSelector, PathwayTest, PermutationTest
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ class SelectCall:
 
     `columns` are arguments of `frot.selection.read_samples`, `options` of `FROTSelector`, `limits`
     of `frot.Groups.limited`, `permutation` of the test (`permutation_test` if there is a statistic,
-    else `pathway_test`) and `stability` of `stability_selection`, both empty where not asked for;
-    `files` are names of options and paths that are written.
+    else `pathway_test`), empty where not asked for; `files` are names of options and paths that are
+    written.
 
     Examples
     --------
@@ -81,7 +81,6 @@ class SelectCall:
     columns: Mapping[str, Any]
     options: Mapping[str, Any] = field(default_factory=dict)
     permutation: Mapping[str, Any] = field(default_factory=dict)
-    stability: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, Path] = field(default_factory=dict)
     limits: Mapping[str, Any] = field(default_factory=dict)
 
@@ -102,11 +101,8 @@ class SelectCall:
             words += option_words(given(statistic=(self.permutation.get("statistic"), None)))
         if "block" in self.columns:
             words += ["--block", str(self.columns["block"])]
-        if self.stability:
-            words += ["--stability", str(self.stability["n_pairs"])]
-        seeds = {**self.permutation, **self.stability}
-        if "random_state" in seeds:
-            words += ["--seed", str(seeds["random_state"])]
+        if "random_state" in self.permutation:
+            words += ["--seed", str(self.permutation["random_state"])]
         for name, path in self.files.items():
             words += [f"--{name}", str(path)]
         return shlex.join(words)
@@ -114,7 +110,6 @@ class SelectCall:
     @property
     def python(self) -> str:
         """The same in Python."""
-        names = ["FROTSelector", "read_samples", *(["stability_selection"] * bool(self.stability))]
         read = [repr(str(self.data)), *arguments(self.columns)]
         groups = f"samples.groups({self.groups!r})"
         if self.limits or self.groups.endswith(".gmt"):
@@ -122,7 +117,7 @@ class SelectCall:
         fit = [str(self.top), f"groups={groups}", *arguments(self.options)]
         lines = ["import frot"] * ("adversary" in self.options)
         lines += [
-            f"from frot.selection import {', '.join(names)}",
+            "from frot.selection import FROTSelector, read_samples",
             "",
             f"samples = read_samples({', '.join(read)})",
             f"selector = FROTSelector({', '.join(fit)})",
@@ -135,9 +130,6 @@ class SelectCall:
             values += ["feature_names=samples.names"] * sets
             work = "pathway_test" if sets else "permutation_test"
             lines.append(f"selector.{work}({', '.join(values)})")
-        if self.stability:
-            values = ["samples.X", "samples.y", "selector=selector", *arguments(self.stability)]
-            lines.append(f"stability = stability_selection({', '.join(values)})")
         return "\n".join(lines)
 
 
@@ -161,8 +153,8 @@ class SelectFiles:
     --------
     >>> SelectFiles(Path("data.csv"), Path("out/genes.tsv")).permutations.as_posix()
     'out/genes.tsv.permutations'
-    >>> SelectFiles(Path("in/data.csv")).stability.as_posix()
-    'data.csv.stability'
+    >>> SelectFiles(Path("in/data.csv")).permutations.as_posix()
+    'data.csv.permutations'
     """
 
     data: Path
@@ -174,18 +166,8 @@ class SelectFiles:
     @property
     def permutations(self) -> Path:
         """Checkpoint of the permutation test."""
-        return self.checkpoint or self._next_to_output("permutations")
-
-    @property
-    def stability(self) -> Path:
-        """Checkpoint of stability selection."""
-        if self.checkpoint is not None:
-            return self.checkpoint.with_name(f"{self.checkpoint.name}.stability")
-        return self._next_to_output("stability")
-
-    def _next_to_output(self, what: str) -> Path:
         near = self.table or self.page or Path(self.data.name)
-        return near.with_name(f"{near.name}.{what}")
+        return self.checkpoint or near.with_name(f"{near.name}.permutations")
 
     def check(self) -> None:
         """Refuse what could not be written, before the work."""
@@ -194,10 +176,9 @@ class SelectFiles:
         check_files(*wanted, inputs=[self.data], called="the data itself")
 
     def finish(self) -> None:
-        """Remove the checkpoints that the user did not ask for."""
+        """Remove the checkpoint if the user did not ask for it."""
         if self.checkpoint is None:
             self.permutations.unlink(missing_ok=True)
-            self.stability.unlink(missing_ok=True)
 
 
 # The choices of options; reading them off the library would load scikit-learn for ``--help``.
@@ -287,11 +268,8 @@ def select(
     block: Annotated[
         str | None, option("Inference", "Column to permute within: batch, donor.", "COLUMN")
     ] = None,
-    stability: Annotated[
-        int, option("Inference", "Pairs of halves for stability selection.", "COUNT", min=0)
-    ] = 0,
     seed: Annotated[
-        int, option("Inference", "Seed of both.", None, "--seed", "--random-state", min=0)
+        int, option("Inference", "Seed of permutations.", None, "--seed", "--random-state", min=0)
     ] = 0,
     workers: Annotated[int, option("Inference", "Processes; -1 for all cores.", "COUNT")] = 1,
     checkpoint: Annotated[Path | None, option("Inference", CHECKPOINT, "FILE")] = None,
@@ -364,12 +342,11 @@ def select(
     test: dict[str, Any] = {"n_permutations": permutations} if permutations else {}
     if test and (statistic is not None or groups == "each"):
         test["statistic"] = statistic or "t"
-    halves: dict[str, Any] = {"n_pairs": stability} if stability else {}
-    for chosen in (test, halves):
-        chosen.update({"random_state": seed} if chosen and seed else {})
+    if test and seed:
+        test["random_state"] = seed
     written = {"out": table, "per-class": per_class, "report": report, "pictures": pictures}
     call = SelectCall(
-        typed(data), number, groups, columns, options, test, halves,
+        typed(data), number, groups, columns, options, test,
         {name: path for name, path in written.items() if path is not None}, limits,
     )  # fmt: skip
     selector = FROTSelector(number, groups=parsed, **options)
@@ -380,12 +357,12 @@ def select(
             selector = _translated(selector.fit, samples.X, samples.y)
         except Interrupted as stop:
             # Fitted with the best answer until then; no more is asked for.
-            selector, test, halves, interrupted = stop.result, {}, {}, True
-    found = _infer(selector, samples, files, test, halves, run)
-    show_selection(selector, rows, found)
-    numbers(selection_numbers(selector, found), call)
+            selector, test, interrupted = stop.result, {}, True
+    _test(selector, samples, files, test, run)
+    show_selection(selector, rows)
+    numbers(selection_numbers(selector), call)
     if table is not None:
-        write_ranking(selector, table, found)
+        write_ranking(selector, table)
     if per_class is not None:
         write_comparisons(selector, per_class)
     named = {"feature_names": samples.names, "sample_names": samples.ids}
@@ -396,7 +373,6 @@ def select(
                 samples.X,
                 samples.y,
                 report,
-                stability=found,
                 title=f"{data.name} by {label}",
                 call=call.python,
                 command=call.command,
@@ -442,7 +418,6 @@ def _note(samples: Any, whose: str, groups: Any) -> None:
 def _translated(work: Any, *arguments: Any, **options: Any) -> Any:
     """Run, with arguments of the library called by the options they came from."""
     names = {"n_features_to_select": "top", "y": "label", "n_permutations": "permutations"}
-    names |= {"n_pairs": "stability"}
     try:
         return work(*arguments, **options)
     except InputError as error:
@@ -455,18 +430,10 @@ def _translated(work: Any, *arguments: Any, **options: Any) -> Any:
     raise InputError(names.get(head, head) + colon + rest)
 
 
-def _infer(
-    selector: Any,
-    samples: Any,
-    files: Any,
-    test: dict[str, Any],
-    halves: dict[str, Any],
-    run: dict[str, Any],
-) -> Any:
-    """Run what was asked of permutation test and stability selection; returns the latter."""
-    from frot.selection import stability_selection
-
-    found = None
+def _test(
+    selector: Any, samples: Any, files: Any, test: dict[str, Any], run: dict[str, Any]
+) -> None:
+    """Run the permutation test or the pathway test, if one was asked for."""
     data = samples.X, samples.y
     try:
         if test and "statistic" not in test:
@@ -476,15 +443,11 @@ def _infer(
             options = test | run | {"block": samples.block, "checkpoint": files.permutations}
             with warnings_as_lines():
                 _translated(selector.permutation_test, *data, **options)
-        if halves:
-            options = halves | run | {"selector": selector, "checkpoint": files.stability}
-            found = _translated(stability_selection, *data, **options)
     except KeyboardInterrupt:
-        kept = [path for path in (files.permutations, files.stability) if path.exists()]
-        for path in kept:
-            remark(f"What is finished is in {path}; the same command goes on from there.")
+        if files.permutations.exists():
+            kept = files.permutations
+            remark(f"What is finished is in {kept}; the same command goes on from there.")
         raise
-    return found
 
 
 # Genes of a leading edge that are printed; a table has all.
@@ -492,32 +455,24 @@ GENES = 3
 LEVEL = 0.05
 
 
-def write_ranking(
-    selector: FROTSelector, path: Path, stability: StabilitySelection | None = None
-) -> None:
+def write_ranking(selector: FROTSelector, path: Path) -> None:
     """Write the table of all features, or sets, best first, with whether each is selected."""
-    _write(path, [ranking_columns(selector, stability)])
+    _write(path, [ranking_columns(selector)])
 
 
-def ranking_columns(
-    selector: FROTSelector, stability: StabilitySelection | None = None
-) -> dict[str, np.ndarray]:
+def ranking_columns(selector: FROTSelector) -> dict[str, np.ndarray]:
     """Return the table of all features, or sets, best first, by column."""
     tested, _ = selector.tests
     order = np.argsort(selector.ranking_) if tested is None else tested.order
     table: Any = selector.table_ if tested is None else tested.table
     columns = _columns(table)
     columns["selected"] = selector.groups_support_[order].astype(int)
-    if stability is not None:
-        columns["frequency"] = stability.frequency[order]
     return columns
 
 
-def selection_numbers(
-    selector: FROTSelector, stability: StabilitySelection | None = None
-) -> dict[str, Any]:
+def selection_numbers(selector: FROTSelector) -> dict[str, Any]:
     """Return the table and the solver's facts of each comparison, ready for JSON."""
-    columns = ranking_columns(selector, stability)
+    columns = ranking_columns(selector)
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     results = [(one.name, one.result) for one in selector.comparisons_]
     return {
@@ -601,9 +556,7 @@ def _written(values: np.ndarray, form: str) -> list[str]:
     return ["-" if value != value else f"{value:{form}}" for value in values.tolist()]
 
 
-def show_selection(
-    selector: FROTSelector, rows: int, stability: StabilitySelection | None = None
-) -> None:
+def show_selection(selector: FROTSelector, rows: int) -> None:
     """Print the table and one line for each comparison."""
     single = len(selector.groups_) == selector.n_features_in_ and selector.groups_.in_order
     what = "feature" if single else "group"
@@ -612,8 +565,6 @@ def show_selection(
     kept = int(selector.groups_support_.sum())
     shown = order[: min(rows, kept)]
     columns = _ranking(selector, shown, what) if sets is None else _sets(sets, shown)
-    if stability is not None:
-        columns.append(("stable", _written(stability.frequency[shown], ".0%"), RIGHT))
     _print_table(columns)
     if sets is not None:
         _show_shared_edges(sets, shown)
