@@ -145,7 +145,7 @@ def test_options(mistake):
     [
         (
             {"a": [1.7e308] * 3, "normalise_weights": True},
-            "a: the weights sum to inf; rescale them",
+            "a: the weights sum to inf; rescale",
         ),
         ({"eta": 10**400}, "eta"),
         ({"start": "warm"}, "start"),

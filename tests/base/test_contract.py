@@ -60,9 +60,7 @@ class TestCosts:
 
     def test_an_eps_that_costs_cannot_be_divided_by(self):
         check_eps_range(1e-99, 1e-102)
-        with pytest.raises(
-            frot.InputError, match=r"eps: 1e-102 is too small .*; pass a larger eps"
-        ):
+        with pytest.raises(frot.InputError, match=r"eps: 1e-102 is too small .*; pass a larger"):
             check_eps_range(1.0, 1e-102)
         with pytest.raises(frot.InputError, match=r"eps: 1e-102 .* costs of x\[0\] by"):
             check_batch_range(np.ones(1), np.ones(1), np.array([1e-102]), "x[{index}]")

@@ -103,8 +103,8 @@ def check_costs(costs: Any) -> Any:
         raise InputError(f"C: is empty (shape {tuple(array.shape)})")
     if not all_finite(array) and np.nanmax(host := to_numpy(array)) == np.inf:
         raise InputError(
-            f"C: has infinite costs, the first at {_first(host == np.inf, 'C')}; give a pair that must not be matched a "
-            "cost larger than all others, such as ten times the largest"
+            f"C: has infinite costs, the first at {_first(host == np.inf, 'C')}; give a pair that "
+            "must not be matched a cost larger than all others, such as ten times the largest"
         )
     check_finite(array, "C")
     return array if is_foreign(array) else np.ascontiguousarray(array)

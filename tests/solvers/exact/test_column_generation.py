@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from frot.costs import StackedCosts
 from frot._base.contract import relative_gap
+from frot.costs import StackedCosts
 from frot.problem.problem import Problem
 from frot.solvers.exact.column_generation import (
     column_generation,
