@@ -101,7 +101,7 @@ def check_costs(costs: Any) -> Any:
         raise InputError(f"C: has {array.ndim} dimensions, expected (groups, n, m)")
     if 0 in array.shape:
         raise InputError(f"C: is empty (shape {tuple(array.shape)})")
-    if not all_finite(array) and np.nanmax(host := to_numpy(array)) == np.inf:
+    if not all_finite(array) and ((host := to_numpy(array)) == np.inf).any():
         raise InputError(
             f"C: has infinite costs, the first at {_first(host == np.inf, 'C')}; give a pair that "
             "must not be matched a cost larger than all others, such as ten times the largest"

@@ -10,7 +10,7 @@ import numpy as np
 
 from frot._base.arrays import Home, to_numpy
 from frot._base.contract import check_cost_range, check_eps_range
-from frot._base.errors import InputError, warn_caller
+from frot._base.errors import warn_caller
 from frot._base.stopping import finish, no_deadline
 from frot._base.validate import check_callable, check_flag
 from frot.api.normalise import normalise_costs
@@ -22,7 +22,6 @@ from frot.problem.result import Result, Status
 from frot.problem.terms import ProblemTerms, amount_at, check_terms
 from frot.solvers import Callback, Start
 from frot.solvers.choose import Solver, choose_solver
-from frot.solvers.start import allowed_plan
 
 
 def on_accelerator(home: Home | None) -> bool:
@@ -68,11 +67,6 @@ def make_problem(
         costs = make_costs()
         if terms.normalise != "none":
             costs = normalise_costs(costs, *terms.shares, terms.normalise)
-        if costs.forbidden is not None and terms.tau is None:
-            # Raises where these leave none.
-            allowed_plan(costs.forbidden, a, b)
-        elif costs.forbidden is not None and terms.penalty == "kl":
-            raise InputError("C: infinite costs are taken with penalty='tv' or without tau")
         plain = Problem(
             costs, a, b, terms.adversary, names=names, marginals=terms.marginals(), **known
         )

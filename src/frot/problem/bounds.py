@@ -52,9 +52,6 @@ LIGHTER = 1e-3
 WITHIN_DOUBT = 4.0
 # Marginals that sums show to be right to this share need no rounding.
 FEW_UNITS = 4.0 * UNIT
-# Units in their last places by which the masses of two sides may differ where no other arc can
-# carry the difference: that is all that is known of weights.
-LAST_PLACES = 64.0
 # Arcs that rounding added with more mass than this are no matter of rounding.
 LITTLE_MASS = 1e-7
 
@@ -110,9 +107,6 @@ def upper_bound(
     """
     if problem.marginals.soft:
         return _soft_upper(problem, plan)
-    if problem.costs.forbidden is not None:
-        arcs = plan if plan.is_sparse else Plan.from_arcs(*plan.arcs(), plan.shape)
-        return _along_its_arcs(problem, arcs, LAST_PLACES) or _no_plan(problem, plan)
     seen = 0.0 if plan.proven_marginals is not None else apparent_error(plan, problem.a, problem.b)
     if not rounded and seen > FEW_UNITS:
         whole, phi = round_plan(plan, problem.a, problem.b), None

@@ -98,11 +98,6 @@ def _stacked(problem: Problem) -> StackedCosts:
     if isinstance(costs, StackedCosts):
         return costs
     count, n, m = problem.shape
-    if costs.forbidden is not None:
-        raise InputError(
-            f"C: has infinite costs, which are not for {problem.adversary.name}; use "
-            "frot.Simplex or frot.CappedSimplex"
-        )
     if 8 * count * n * m > problem.memory_budget:
         raise InputError(
             f"adversary: with {problem.adversary.name} all {count} x {n} x {m} costs have to be "

@@ -80,9 +80,6 @@ class LinearProgram(Driven):
         if BUILD_SECONDS * (groups + 2) * n * m > seconds_left():
             raise DeadlineError
         rows, cols = np.divmod(np.arange(n * m), m)
-        if problem.costs.forbidden is not None:
-            allowed = ~problem.costs.forbidden.ravel()
-            rows, cols = rows[allowed], cols[allowed]
         costs = problem.costs.at(rows, cols)
         # A typical cost is the unit, so that a few huge ones do not hide the others.
         unit, alpha = problem.typical_cost or float(np.abs(costs).max()) or 1.0, None
