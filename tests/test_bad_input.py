@@ -233,7 +233,7 @@ class TestBeforeAnyWork:
             raise AssertionError("costs were built for input that is wrong")
 
         monkeypatch.setattr("frot.api.solve.build_costs", fail)
-        monkeypatch.setattr("frot.api.solve.given_costs", fail)
+        monkeypatch.setattr("frot.api.solve.StackedCosts", fail)
 
     @pytest.mark.parametrize(
         "options",

@@ -87,6 +87,7 @@ class RescaledCosts(WrappedCosts):
 
     Examples
     --------
+    >>> from frot.costs import StackedCosts
     >>> costs = RescaledCosts(StackedCosts(np.array([[[4.0]]])), np.array([0.5]), np.array([1.0]))
     >>> costs.mix(np.array([1.0]))
     array([[1.5]])
@@ -193,6 +194,7 @@ class PartialCosts(WrappedCosts):
 
     Examples
     --------
+    >>> from frot.costs import StackedCosts
     >>> PartialCosts(StackedCosts(np.array([[[5.0]]])), 1.0, 2.0).mix(np.ones(1))
     array([[5., 1.],
            [2., 0.]])
