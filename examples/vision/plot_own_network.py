@@ -103,8 +103,8 @@ for name, matcher in matchers.items():
         print(f"{name:20s} {task:15s} median error {np.median(found[name, task]):5.1f} pixels")
 
 # %%
-# What share of the points is within so many pixels of the truth? The negative costs the trained network
-# more pixels than it costs the edges; it is no worse than they are even so.
+# What share of the points is within so many pixels of the truth? The negative costs the trained
+# network more pixels than it costs the edges; it is no worse than they are even so.
 
 figure, axes = plt.subplots(figsize=(7.2, 4.0), layout="constrained")
 for (name, task), error in found.items():
