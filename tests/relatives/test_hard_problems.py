@@ -28,6 +28,7 @@ def test_points_without_weight_change_nothing_in_equitable():
     assert padded.value == pytest.approx(alone.value, rel=1e-9)
 
 
+<<<<<<< HEAD
 def test_costs_that_stand_for_forbidden_arcs_in_equitable():
     # Masses of 1e-13 on arcs of 1e12 make the optimum: no tolerance of HiGHS sees them.
     rng = np.random.default_rng(0)
@@ -57,6 +58,8 @@ def test_light_points_and_dear_arcs_in_equitable():
     assert result.gap <= 1e-7
 
 
+=======
+>>>>>>> main
 @pytest.mark.parametrize("noise", [1e-8, 1e-10])
 def test_single_features_of_near_duplicates_are_told_to_their_last_digits(noise):
     rng = np.random.default_rng(1)
