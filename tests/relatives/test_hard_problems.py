@@ -28,38 +28,6 @@ def test_points_without_weight_change_nothing_in_equitable():
     assert padded.value == pytest.approx(alone.value, rel=1e-9)
 
 
-<<<<<<< HEAD
-def test_costs_that_stand_for_forbidden_arcs_in_equitable():
-    # Masses of 1e-13 on arcs of 1e12 make the optimum: no tolerance of HiGHS sees them.
-    rng = np.random.default_rng(0)
-    C = rng.random((4, 6, 2))
-    C[rng.random(C.shape) < 0.5] = 1e12
-    with pytest.warns(frot.ConvergenceWarning, match="as narrow as the precision of costs"):
-        result = frot.equitable(C)
-    # An upper bound is right to a unit of what it multiplies.
-    assert result.upper - result.lower <= 1e-4
-
-
-def test_pivots_go_on_where_highs_gives_up_in_equitable():
-    rng = np.random.default_rng(116)
-    stack = rng.random((5, 8, 8))
-    far = rng.random((8, 8)) < 0.4
-    stack[:, far] *= 10.0 ** rng.uniform(6, 9, (5, far.sum()))
-    a, b = 10.0 ** -rng.uniform(0, 10, 8), 10.0 ** -rng.uniform(0, 300, 8)
-    b[0] = 1.0
-    assert frot.equitable(stack, a, b, normalise_weights=True).status.ok
-
-
-def test_light_points_and_dear_arcs_in_equitable():
-    C = [[[7e8, 0.6], [8e17, 8e8]], [[3e8, 0.2], [2e17, 4e7]]]
-    result = frot.equitable(C, a=[1.0, 1e-299], b=[2e-9, 1.0])
-    # Of the first column one part moves at 7e8 and one at 3e8, of the second at .6 and at .2.
-    assert result.status is frot.Status.CONVERGED
-    assert result.gap <= 1e-7
-
-
-=======
->>>>>>> main
 @pytest.mark.parametrize("noise", [1e-8, 1e-10])
 def test_single_features_of_near_duplicates_are_told_to_their_last_digits(noise):
     rng = np.random.default_rng(1)

@@ -86,17 +86,10 @@ def test_points_and_costs_agree(adversary):
 
 def test_negative_weights_and_costs():
     signed = C - 0.5
-<<<<<<< HEAD
     corners = np.array(np.meshgrid([-1.0, 0.5], [-0.5, 1.0], [0.0, 1.0])).reshape(3, -1).T
     box = frot.Polytope(corners)
-    truth = frot.solve_costs(np.tensordot(corners, signed, 1))
-    res = frot.solve_costs(signed, adversary=box)
-=======
-    box = frot.Box([-1.0, -0.5, 0.0], [0.5, 1.0, 1.0])
-    corners = np.array(np.meshgrid(*zip(box.low, box.high, strict=True))).reshape(3, -1).T
     truth = frot.solve_costs(np.tensordot(corners, signed, 1), tol=1e-7)
     res = frot.solve_costs(signed, adversary=box, tol=1e-7)
->>>>>>> main
     assert max(res.lower, truth.lower) <= min(res.upper, truth.upper)
     with pytest.warns(frot.ConvergenceWarning):
         hurried = frot.solve_costs(signed, adversary=box, time_limit=1e-9)
@@ -134,16 +127,4 @@ def test_infinite_costs_are_refused():
     dear = C.copy()
     dear[:, 0, 0] = np.inf
     with pytest.raises(frot.InputError, match="infinite costs"):
-<<<<<<< HEAD
         frot.solve_costs(dear, adversary=Quarter())
-=======
-        frot.solve_costs(dear, adversary=Leaning(0.0))
-
-
-def test_the_old_name_works_and_says_so():
-    with pytest.warns(DeprecationWarning, match="adversary="):
-        old = frot.cutting_set(C, uncertainty=frot.CappedSimplex(2))
-    assert old.value == frot.cutting_set(C, adversary=frot.CappedSimplex(2)).value
-    with pytest.raises(frot.InputError, match="old name"):
-        frot.cutting_set(C, adversary=frot.Simplex(), uncertainty=frot.Simplex())
->>>>>>> main

@@ -17,17 +17,7 @@ from frot.groups.groups import Groups
 from frot.plans.feasible import round_plan
 from frot.plans.line import line_arcs, line_cost, line_potentials
 from frot.plans.plan import Arcs, Plan
-<<<<<<< HEAD:src/frot/relatives/max_min.py
-from frot.problem.bounds import Lower, cost_doubt, refuse_contradiction, relative_gap
-=======
-from frot.problem.bounds import (
-    UNDERFLOW,
-    cost_doubt,
-    lower_bound,
-    refuse_contradiction,
-    with_underflow,
-)
->>>>>>> main:src/frot/relatives/_max_min.py
+from frot.problem.bounds import Lower, cost_doubt, refuse_contradiction
 from frot.problem.problem import Problem
 from frot.problem.result import Chosen, Progress, Result, Status
 from frot.problem.terms import check_terms
@@ -154,41 +144,24 @@ def _search(problem: Problem, squared: bool, begin: float, time_limit: float | N
         unsolved[group] = False
         found = _transport(problem, group, single)
         phi = problem.costs.inner(found.plan)
-<<<<<<< HEAD:src/frot/relatives/max_min.py
         # Any plan's cost in a group bounds that group's own transport from above.
         uppers = np.minimum(uppers, phi + cost_doubt(problem, found.plan, phi))
         lower = max(lower, found.lower.bound)
         if best is None or phi[group] > best[2][best[0]]:
             best = (group, found, phi)
         upper = float(uppers.max())
-        gap = relative_gap(lower, upper)
-=======
-        np.minimum(uppers, phi + cost_doubt(problem, found.plan, phi), out=uppers)
-        lowers[group] = found.lower.bound
-        if best is None or phi[group] > best[0]:
-            best = (float(phi[group]), alpha, phi, found)
-        lower, upper = float(lowers.max()), float(uppers.max())
         gap = problem.gap(lower, upper)
->>>>>>> main:src/frot/relatives/_max_min.py
         history.append(Progress(len(history) + 1, time.perf_counter() - begin, lower, upper, gap))
     group, found, phi = best
     upper = float(uppers.max())
     refuse_contradiction(lower, upper, "max_min")
-<<<<<<< HEAD:src/frot/relatives/max_min.py
-    if relative_gap(lower, upper) <= TOL:
+    if problem.gap(lower, upper) <= TOL:
         status = Status.CONVERGED
     elif status is Status.CONVERGED:
         # All groups were solved: what is left is rounding.
-        status = Status.PRECISION
+        status = Status.STALLED
     alpha = np.zeros(count)
     alpha[group] = 1.0
-=======
-    if problem.gap(lower, upper) <= TOL:
-        # A time limit may leave copies of a group that nothing more is to be known of.
-        status = Status.CONVERGED
-    elif status is Status.CONVERGED:
-        status = Status.STALLED
->>>>>>> main:src/frot/relatives/_max_min.py
     result = Result(
         value=float(phi[group]),
         lower=lower,

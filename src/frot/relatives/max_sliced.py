@@ -16,7 +16,7 @@ from frot.groups.groups import Groups
 from frot.plans.feasible import round_plan
 from frot.plans.line import line_arcs, line_cost, line_potential
 from frot.plans.plan import Arcs, Plan
-from frot.problem.bounds import lower_bound, refuse_contradiction, relative_gap
+from frot.problem.bounds import lower_bound, refuse_contradiction
 from frot.problem.problem import Problem
 from frot.problem.result import Chosen, Progress, Result, Status
 from frot.relatives.displacement import Displacements
@@ -103,7 +103,7 @@ def max_sliced(
         found = _climb(moments, start, limits, begin)
         best = found if best is None or found.cost > best.cost else best
         elapsed = time.perf_counter() - begin
-        gap = relative_gap(best.cost, max(upper, best.cost))
+        gap = pair.problem.gap(best.cost, max(upper, best.cost))
         history.append(Progress(len(history) + 1, elapsed, best.cost, upper, gap))
         if limits.time_limit is not None and elapsed >= limits.time_limit:
             break

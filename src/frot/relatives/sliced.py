@@ -13,7 +13,6 @@ from frot.costs import FactoredCosts
 from frot.groups.groups import Groups
 from frot.plans.line import line_arcs, line_cost, line_potentials
 from frot.plans.plan import Plan
-from frot.problem.bounds import relative_gap
 from frot.problem.result import Chosen, Progress, Result, Status
 from frot.relatives.pair import check_pair
 
@@ -100,7 +99,7 @@ def sliced(
         solver=f"sliced(projections={count})",
         iterations=count,
         time=seconds,
-        history=(Progress(count, seconds, lower, upper, relative_gap(lower, upper)),),
+        history=(Progress(count, seconds, lower, upper, pair.problem.gap(lower, upper)),),
         points=(pair.X, pair.Y),
         chosen=Chosen("weights", alpha, pair.names),
     ).at(pair.home)

@@ -11,14 +11,8 @@ from frot._base.errors import InputError, collect_warnings
 from frot.costs import StackedCosts
 from frot.costs.protocol import UNIT
 from frot.costs.stack import stack_of
-<<<<<<< HEAD
 from frot.problem.adversary import SimplexFamily
-from frot.problem.bounds import Lower, relative_gap, upper_bound
-=======
-from frot.plans.plan import Plan
-from frot.problem.adversary import GivenSet, SimplexFamily, admit
 from frot.problem.bounds import Lower, upper_bound
->>>>>>> main
 from frot.problem.problem import Problem
 from frot.solvers.drive import Driven, Offer
 from frot.solvers.exact.exact import Exact
@@ -106,7 +100,7 @@ class CuttingSet(Driven):
             if not any(np.array_equal(answer, known) for known in alphas):
                 alphas.append(answer)
                 mixed.append(costs.mix(answer))
-                tol = min(tol, SHARE * relative_gap(found.lower, upper.bound))
+                tol = min(tol, SHARE * problem.gap(found.lower, upper.bound))
             elif tol > finest:
                 # What is left of the gap is that of the restricted problem.
                 tol = SHARE * tol
@@ -129,7 +123,6 @@ def _stacked(problem: Problem) -> StackedCosts:
     return stack_of(costs)
 
 
-<<<<<<< HEAD
 def _mixed(base: StackedCosts, alphas: np.ndarray, stack: np.ndarray) -> StackedCosts:
     """Costs that are mixtures, each right to some units of what was added up for it."""
     share = 2.0 * (alphas.shape[1] + 2) * UNIT
@@ -142,90 +135,3 @@ def _mixed(base: StackedCosts, alphas: np.ndarray, stack: np.ndarray) -> Stacked
         return StackedCosts(stack, (rows, cols), share + base.relative)
     added = np.tensordot(sizes, np.abs(base.stack), axes=1)
     return StackedCosts(stack, (rows + (share + base.relative) * added.max(axis=2), cols))
-=======
-@dataclass(eq=False)
-class _Cuts:
-    """Answers of the set so far, and the feature-robust problem they make."""
-
-    problem: Problem
-    tol: float
-    alphas: list[np.ndarray] = field(default_factory=list)
-    costs: list[np.ndarray] = field(default_factory=list)
-    lower: float = -np.inf
-    upper: float = np.inf
-    next: np.ndarray | None = None
-    plan: Plan | None = None
-
-    @property
-    def adversary(self) -> SimplexFamily | GivenSet:
-        """The set."""
-        return self.problem.adversary
-
-    def cut(self, alpha: np.ndarray) -> Offer:
-        """Add a cost, solve the feature-robust problem of all, and let the set answer its plan."""
-        # Only weights of the set prove anything about it, whatever its answers are.
-        alpha = admit(self.adversary, alpha)
-        self.alphas.append(alpha)
-        self.costs.append(self.problem.costs.mix(alpha))
-        stack = np.stack(self.costs)
-        master = Problem(self._mixed(stack), self.problem.a, self.problem.b)
-        # Early plans need not be exact: they only have to point at the next cut.
-        width = self.problem.gap(self.lower, self.upper) if np.isfinite(self.upper) else 1.0
-        tol = max(min(0.1 * width, 1e-3), 0.1 * self.tol)
-        with collect_warnings():
-            found = Exact(tol=tol)(master, Start(plan=self.plan))
-        alphas = np.stack(self.alphas)
-        mixed = admit(self.adversary, np.asarray(found.alpha @ alphas))
-        lower = Lower(found.lower, mixed, *found.potentials)
-        best = upper_bound(self.problem, found.plan)
-        value, answer = self.adversary.best(best.phi)
-        # What is known to be in the set is an answer, too.
-        value = max(value, float((alphas @ best.phi).max()))
-        upper = replace(best, bound=max(best.bound, value), value=value)
-        self.plan = upper.plan
-        self.lower, self.upper = max(self.lower, lower.bound), min(self.upper, upper.bound)
-        answer = admit(self.adversary, answer)
-        known = any(np.array_equal(answer, old) for old in self.alphas)
-        # The same answer again: what is left of the gap is the master's.
-        self.next = None if known and tol <= 0.1 * self.tol else answer
-        if known and self.next is not None:
-            self.alphas.pop()
-            self.costs.pop()
-            self.next = alpha
-        return Offer(upper, lower)
-
-    def _mixed(self, stack: np.ndarray) -> StackedCosts:
-        """Costs that are mixtures, each right to some units of what was added up for it."""
-        alphas, base = np.stack(self.alphas), self.problem.costs
-        assert isinstance(base, StackedCosts)
-        share = 2.0 * (alphas.shape[1] + 2) * UNIT
-        sizes, shape = np.abs(alphas), (len(stack), stack.shape[2])
-        rows, cols = np.zeros((len(stack), stack.shape[1])), np.zeros(shape)
-        if base.error is not None:
-            rows, cols = sizes @ base.error[0], sizes @ base.error[1]
-        if (alphas >= 0.0).all() and base.nonnegative:
-            return StackedCosts(stack, (rows, cols), share + base.relative)
-        off = share + base.relative
-        for cut, added in enumerate(np.tensordot(sizes, np.abs(base.stack), axes=1)):
-            over = cover(added, self.problem.a, self.problem.b)
-            rows[cut] += off * over[0]
-            cols[cut] += off * over[1]
-        return StackedCosts(stack, (rows, cols))
-
-
-def cover(sizes: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return r and c with r_i + c_j no less than the entries, and a @ r + b @ c small.
-
-    What is large in a light column alone is that column's, and no row's.
-
-    Examples
-    --------
-    >>> cover(np.array([[1.0, 900.0], [2.0, 800.0]]), np.ones(2), np.array([1.0, 1e-9]))
-    (array([1., 2.]), array([  0., 899.]))
-    """
-    found = []
-    for least in np.append(0.0, b.max() * LIGHT):
-        rows = sizes[:, b >= least].max(axis=1)
-        found.append((rows, np.maximum((sizes - rows[:, None]).max(axis=0), 0.0)))
-    return min(found, key=lambda one: float(a @ one[0] + b @ one[1]))
->>>>>>> main
