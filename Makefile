@@ -54,7 +54,7 @@ test: lint .venv-anndata/.ready
 	$(MAKE) --no-print-directory test-anndata
 
 test-anndata: .venv-anndata/.ready
-	$(CELLS) -m pytest -q tests/selection/test_anndata.py tests/selection/test_h5ad.py tests/cells/test_adata.py
+	$(CELLS) -m pytest -q tests/selection/test_anndata.py tests/selection/test_h5ad.py
 
 # The lower bounds of pyproject.toml, with the oldest Python there is (make test-minimum OLDEST=...).
 # The oldest scikit-learn cannot read the names of columns of polars 2.

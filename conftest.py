@@ -30,10 +30,8 @@ collect_ignore_glob += [] if find_spec("anndata") else ["tests/selection/test_h5
 # Groups of few tests that take long, the longest first.
 LONG = (
     "alone",
-    "app",
     "browser",
     "site",
-    "tests/app/test_genes.py",
     "tests/cli/reproduce/test_correspondence.py",
     "tests/test_invariances.py",
     "tests/benchmarks/test_fuzz.py",

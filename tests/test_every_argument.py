@@ -473,15 +473,6 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
             **{"checkpoint": PATHS, "random_state": {**SEEDS, "a generator": RNG}},
         },
     ),
-    "stability_selection": (
-        frot.selection.stability_selection,
-        {"X": SAMPLES, "y": LABELS},
-        {
-            **{"X": None, "y": None, "selector": {**NONSENSE, "text": "selector"}},
-            **{"n_pairs": COUNTS, "sample_weight": WEIGHTS, "n_jobs": JOBS, "progress": FLAGS},
-            **{"checkpoint": PATHS, "random_state": {**SEEDS, "a generator": RNG}},
-        },
-    ),
     "mmd_score": (
         frot.selection.mmd_score,
         {"X": SAMPLES, "y": LABELS},

@@ -49,8 +49,8 @@ def test_help_brings_no_heavy_library():
         one.name or getattr(one.callback, "__name__", "")
         for one in app_module.app.registered_commands
     ]
-    assert {"solve", "match", "select", "app"} <= set(commands)
-    heavy = ["matplotlib", "pandas", "PIL", "ot", "highspy", "sklearn", "torch", "gradio"]
+    assert {"solve", "match", "select"} <= set(commands)
+    heavy = ["matplotlib", "pandas", "PIL", "ot", "highspy", "sklearn", "torch"]
     code = (
         "import sys; from typer.testing import CliRunner; from frot.cli.app import app\n"
         f"for command in {commands}:\n"

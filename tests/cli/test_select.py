@@ -114,14 +114,13 @@ def test_genes_in_rows_and_labels_in_another_file(run, tmp_path, monkeypatch):
     assert "is named in arms.csv ('P39', 'P38', 'P37' and 37 more); give --transpose" in done.stderr
 
 
-def test_permutations_and_stability(run, data, tmp_path):
+def test_permutations_within_batches(run, data, tmp_path):
     words = ["--label", "class", "--top", 3, "--permutations", 99, "--block", "batch"]
-    words += ["--stability", 3, "--out", "genes.tsv", "--seed", 4]
+    words += ["--out", "genes.tsv", "--seed", 4]
     done = run("select", data.name, *words)
     assert done.exit_code == 0, done.output
     rows = read_tsv(tmp_path / "genes.tsv")
     assert all(float(row["p"]) == 0.01 for row in rows[:3])
-    assert all(0.0 <= float(row["frequency"]) <= 1.0 for row in rows)
     assert re.search(
         r"99 permutations of t: \d+ features with q <= 0.05.* \(pooled null, pi0 ", done.stdout
     )
@@ -370,12 +369,11 @@ def test_anndata_that_is_not_installed(run, tmp_path, monkeypatch):
 def test_the_python_call_gives_the_same(run, data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = run("select", data.name, "--label", "class", "--top", 4, "--eta", 0.3, "--permutations",
-               19, "--block", "batch", "--stability", 2, "--seed", 3, "--out", "g.tsv")  # fmt: skip
+               19, "--block", "batch", "--seed", 3, "--out", "g.tsv")  # fmt: skip
     assert done.exit_code == 0, done.output
     call = SelectCall(
         data.relative_to(tmp_path), 4, "each", {"label": "class", "block": "batch"}, {"eta": 0.3},
         {"n_permutations": 19, "statistic": "t", "random_state": 3},
-        {"n_pairs": 2, "random_state": 3},
     )  # fmt: skip
     names: dict = {}
     exec(call.python, names)
@@ -383,6 +381,4 @@ def test_the_python_call_gives_the_same(run, data, tmp_path, monkeypatch):
     order = np.argsort(selector.ranking_)
     assert [row["feature"] for row in rows] == [selector.groups_.names[i] for i in order]
     assert [float(row["q"]) for row in rows] == pytest.approx(selector.permutation_.q[order])
-    frequency = names["stability"].frequency[order]
-    assert [float(row["frequency"]) for row in rows] == pytest.approx(frequency)
-    assert "--block batch --stability 2 --seed 3" in call.command
+    assert "--block batch --seed 3" in call.command

@@ -30,7 +30,6 @@ OPTIONAL = {
     "anndata": (".h5ad files", '"frot[anndata]"'),
     "distributed": ("frot.pairwise over a Dask cluster", '"frot[dask]"'),
     "torch": ("tensors on CPU and GPU, frot.torch.FRWDLoss", '"frot[torch]"'),
-    "gradio": ("frot app", '"frot[app]"'),
     "onnxruntime": ("networks in ONNX files", '"frot[correspondence]"'),
     "transformers": ("DINOv2, DINOv3 and CLIP", '"frot[transformers]"'),
     "triton": ("kernels on CUDA devices", '"frot[cuda]"'),

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from frot.selection._pathway_test import PathwayTest
     from frot.selection._permutation import PermutationTest
     from frot.selection._selector import FROTSelector
-    from frot.selection._stability import StabilitySelection
 
 # Rows of the tables, at most.
 MAX_ROWS = 500
@@ -54,7 +53,6 @@ def write_selection_report(
     path: str | os.PathLike[str],
     *,
     permutation: PermutationTest | None = None,
-    stability: StabilitySelection | None = None,
     pictures: str | os.PathLike[str] | None = None,
     title: str = "Feature selection by robust optimal transport",
     call: str = "",
@@ -84,7 +82,6 @@ def write_selection_report(
         The .html file to write.
     permutation : PermutationTest, optional
         By default the selector's own, if it has one.
-    stability : StabilitySelection, optional
     pictures : path, optional
         A folder for the pictures as .svg and .pdf too, as `write_selection_pictures` names them.
     title : str
@@ -116,9 +113,8 @@ def write_selection_report(
     check_is_fitted(selector)
     path = check_page(path, title=title, call=call, command=command)
     folder = None if pictures is None else check_path(pictures, "pictures")
-    for name, found in (("permutation", permutation), ("stability", stability)):
-        if found is not None and found.names != selector.groups_.names:
-            raise InputError(f"{name}: is of other features than the selector; run it again")
+    if permutation is not None and permutation.names != selector.groups_.names:
+        raise InputError("permutation: is of other features than the selector; run it again")
     drawn = SelectorPictures.of(selector, X, y, feature_names, sample_names, permutation)
     selector, prepared = drawn.selector, drawn.prepared
     sets, test = selector.tests
@@ -143,7 +139,7 @@ def write_selection_report(
         counts=counts(selector, accepted, what),
         facts=facts(selector, prepared.score, samples, d, what),
         tested=accepted.tested,
-        ranking=ranking(selector, test, stability, what)
+        ranking=ranking(selector, test, what)
         if sets is None
         else pathway_table(sets, selector.groups_support_),
         sets=sets,
@@ -342,7 +338,6 @@ SCORE_NAMES = {
 def ranking(
     selector: FROTSelector,
     permutation: PermutationTest | None,
-    stability: StabilitySelection | None,
     what: str,
 ) -> PageTable:
     """Return the best features, with a box to search in them."""
@@ -368,8 +363,6 @@ def ranking(
         titles = {"p": "p", "q": "q", "q_bh": "q BH", "p_max": "max-T p"}
         for name, title in titles.items():
             add(title, getattr(permutation, name)[order], ".2g", first="ascending")
-    if stability is not None:
-        add("frequency", stability.frequency[order], ".0%")
     add("score", table["score"], ".4g")
     if any(one.result is not None for one in selector.comparisons_):
         for name in ("shift", "shape", "misalignment"):
@@ -411,8 +404,6 @@ def pathway_table(test: PathwayTest, marked: np.ndarray) -> PageTable:
     add("leading edge", shown, kind="text")
     same = [f"{name} ({share:.0%})" if name else "" for name, share in (like[at] for at in order)]
     add("redundant with", same, kind="text")
-    if test.alpha is not None:
-        add("α", test.alpha[order], ".3g")
     edge = set(np.flatnonzero(marked[order]).tolist())
     look = {"search": "set names", "marked": edge}
     return _page_table(columns, "Sets by their test", "ranking", **look)

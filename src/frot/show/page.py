@@ -282,12 +282,6 @@ def data_address(kind: str, content: bytes) -> str:
     return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
 
 
-def image_html(kind: str, content: bytes, text: str) -> str:
-    """Return an image, its bytes inside, as HTML on a white ground."""
-    style = "max-width:100%;height:auto;background:#fff;border-radius:.4em"
-    return f'<img alt="{escape(text)}" style="{style}" src="{data_address(kind, content)}">'
-
-
 def plural(count: int, word: str) -> str:
     """Return a count with its noun."""
     return f"{count:,} {word}{'' if count == 1 else 's'}"

@@ -296,7 +296,7 @@ def write_report(
                 f"{count:,}, of which {result.perplexity:.3g} in effect (exp of the entropy)",
             ),
             ("Plan", f"{result.plan.nnz:,} arcs carrying mass {result.plan.sum():.6g}"),
-            *kept_mass(result),
+            *_kept_mass(result),
             ("Run", f"{plural(result.iterations, 'iteration')} in {result.time:.3g} s"),
             ("Entropy of α, η", f"{result.eta:g}"),
             ("Entropy of the plan, ε", f"{result.eps:g}"),
@@ -315,12 +315,14 @@ def write_report(
     return save_page(path, page)
 
 
-def kept_mass(result: Result, sides: tuple[str, str] = ("a", "b")) -> list[tuple[str, str]]:
+def _kept_mass(result: Result) -> list[tuple[str, str]]:
     """Return the fact of how much of both sides' mass moves, where that is not all of it."""
     if result.tau == (np.inf, np.inf):
         return []
-    shares = [f"{result.mass / total:.1%} of {name}"
-              for name, total in zip(sides, result.totals, strict=True)]  # fmt: skip
+    shares = [
+        f"{result.mass / total:.1%} of {name}"
+        for name, total in zip(("a", "b"), result.totals, strict=True)
+    ]
     prices = " and ".join(f"{price:.4g}" for price in result.tau)
     return [("Mass kept", f"{', '.join(shares)} (τ {prices}, {result.penalty})")]
 

@@ -62,7 +62,7 @@ OPTIONS: dict[str, Any] = {
         typer.Option(
             "-n",
             min=2,
-            help="Points in each cloud, 100 by default; or tables, 200; or draws of cells, 20.",
+            help="Points in each cloud, 100 by default; or tables, 200.",
         ),
     ],
     "splits": Annotated[
@@ -109,7 +109,7 @@ COMMON: dict[str, tuple[Any, Any]] = {
 
 # Modules of this folder, in the order that ``frot reproduce all`` runs them in.
 MODULES = (
-    "fig1", "fig2", "selection", "calibration", "cells", "robustness", "noise_layers", "poses",
+    "fig1", "fig2", "selection", "calibration", "robustness", "noise_layers", "poses",
     "correspondence",
 )  # fmt: skip
 
