@@ -63,7 +63,9 @@ def evaluate(
     device: Device = None,
     workers: Annotated[int, option("Run", "Processes; -1 for all cores.", "COUNT")] = 1,
     store: Annotated[Path | None, option("Run", STORE, "FILE")] = None,
-    resume: Annotated[bool, option("Run", "Go on from the store; failed pairs are tried again.", None, "--resume")] = False,
+    resume: Annotated[
+        bool, option("Run", "Go on from the store; failed pairs are tried again.", None, "--resume")
+    ] = False,
     table: Annotated[Path | None, option("Output", "Write the table, .csv.", "FILE")] = None,
     json: Json = None,
     quiet: Quiet = False,
@@ -131,4 +133,5 @@ def _show(out: Output, evaluation: Evaluation, table: ResultTable) -> None:
         text = ", ".join(f"{name} {weight:.3f}" for name, weight in layers)
         out.say(f"Layers by their mean weight: {text}")
     if evaluation.failed:
-        warn(f"{len(evaluation.failed)} of {len(evaluation.records)} pairs failed")
+        count = f"{len(evaluation.failed)} of {len(evaluation.records)}"
+        warn(f"{count} pairs failed; --resume tries them again")

@@ -64,9 +64,7 @@ Method = Annotated[str | None, option("Matching", METHOD, "NAME")]
 Preset = Annotated[
     str | None, option("Matching", "Settings by name: frot-paper, scot or hpf.", "NAME")
 ]
-Side = Annotated[
-    int | None, option("Matching", "Pixels of the longer side, matched at.", "PIXELS")
-]
+Side = Annotated[int | None, option("Matching", "Pixels of the longer side, matched at.", "PIXELS")]
 Device = Annotated[str | None, option("Matching", "cpu, cuda, cuda:1, ...", "NAME")]
 
 

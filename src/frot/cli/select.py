@@ -105,7 +105,8 @@ def select(
     """
     from frot.selection import FROTSelector, read_samples, write_selection_report
 
-    check_files((json, NUMBERS), (table, TABLES), (report, PAGES), inputs=[data])
+    inputs = [data, *([Path(labels)] if labels else []), Path(groups)]
+    check_files((json, NUMBERS), (table, TABLES), (report, PAGES), inputs=inputs)
     out = Output(json, quiet)
     count = None if top is None else parse_top(top)
     if block is not None and not permutations:
@@ -198,7 +199,12 @@ def _warn_of_what_is_left_out(samples: Any, whose: str, dropped: Sequence[str]) 
 
 
 # Arguments of the library that messages begin with, and where they came from here.
-ORIGINS = {"n_features_to_select": "top", "y": "label", "n_permutations": "permutations"}
+ORIGINS = {
+    "n_features_to_select": "top",
+    "y": "label",
+    "n_permutations": "permutations",
+    "random_state": "seed",
+}
 
 
 @contextmanager
@@ -362,19 +368,18 @@ def _written(values: np.ndarray, form: str) -> list[str]:
 CLASS = 16
 
 
-def _ranking(
-    selector: FROTSelector, shown: np.ndarray, what: str
-) -> tuple[Column, list[Column]]:
+def _ranking(selector: FROTSelector, shown: np.ndarray, what: str) -> tuple[Column, list[Column]]:
     table: Any = selector.table_
     signed = {name: np.asarray(table[name])[: len(shown)] for name in table}
     name = Column(what, [selector.groups_.names[group] for group in shown])
     columns = [
-        Column("score", _written(selector.scores_[shown], ".4g"), 2),
+        Column("score", _written(selector.scores_[shown], ".4g"), 3),
         Column("up in", signed["up_in"].tolist(), 1, CLASS),
-        Column("log2 FC", _written(signed["log2_fold_change"], "+.2f"), 3),
+        Column("log2 FC", _written(signed["log2_fold_change"], "+.2f"), 4),
     ]
     if "comparison" in signed:
-        columns.append(Column("comparison", signed["comparison"].tolist(), 6, 2 * CLASS))
+        # Without it nobody knows who the rest is in which a feature may be up.
+        columns.append(Column("comparison", signed["comparison"].tolist(), 2, 2 * CLASS))
     if any(one.result is not None for one in selector.comparisons_):
         columns.append(Column("α", _written(selector.alpha_[shown], ".2g"), 8))
     _, test = selector.tests

@@ -92,7 +92,7 @@ def solve(
         (save, ARCHIVES),
         (report, PAGES),
         (picture, PICTURES),
-        inputs=[a, b, *weights.values()],
+        inputs=[a, b, Path(groups), *weights.values()],
     )
     out = Output(json, quiet)
     first, second = read_pair(a, b)
