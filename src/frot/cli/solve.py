@@ -86,13 +86,13 @@ def solve(
 
     Exit codes: 0 solved, 2 bad input, 3 stopped before the tolerance, 130 interrupted.
     """
-    weights = {side: path for side, path in (("a", weights_a), ("b", weights_b)) if path}
+    weights = [path for path in (weights_a, weights_b) if path is not None]
     check_files(
         (json, NUMBERS),
         (save, ARCHIVES),
         (report, PAGES),
         (picture, PICTURES),
-        inputs=[a, b, Path(groups), *weights.values()],
+        inputs=[a, b, Path(groups), *weights],
     )
     out = Output(json, quiet)
     first, second = read_pair(a, b)
@@ -108,7 +108,8 @@ def solve(
             first.values,
             second.values,
             parsed,
-            **{side: read_weights(path) for side, path in weights.items()},
+            a=None if weights_a is None else read_weights(weights_a),
+            b=None if weights_b is None else read_weights(weights_b),
             eta=eta,
             eps=eps,
             tau=None if tau is None else prices(tau),
