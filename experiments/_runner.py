@@ -59,8 +59,6 @@ COMMON: dict[str, tuple[Any, str]] = {
     "out": (Path("out"), "folder of results, and of finished pieces of work"),
     "data": (None, "folder of the data sets; by default what FROT_DATA names"),
 }
-# What a run raises that is the user's to mend, or a library's failure; all else is a bug.
-TROUBLES = (InputError, MissingDependencyError, SolverError)
 
 
 @dataclass(frozen=True)
@@ -223,11 +221,16 @@ class Experiment:
     # Raises `InputError` (with the place looked in) or `MissingDependencyError`, before any work.
     needs: Callable[[argparse.Namespace], object] = bool
 
+    def complete(self, options: Mapping[str, Any]) -> argparse.Namespace:
+        """Return its options, by default where they are not given; without an `out`, None."""
+        values = {name: default for name, (default, _) in (COMMON | {**self.options}).items()}
+        values["out"] = None
+        values |= {name: value for name, value in options.items() if name in values}
+        return argparse.Namespace(**values)
+
     def __call__(self, **options: Any) -> Run:
         """Run it with these options; without an `out`, nothing is written."""
-        defaults = {name: default for name, (default, _) in (COMMON | {**self.options}).items()}
-        given = {"out": None} | {name: value for name, value in options.items() if name in defaults}
-        run = Run(self, argparse.Namespace(**defaults | given))
+        run = Run(self, self.complete(options))
         self.needs(run.options)
         self.run(run)
         if run.options.out is not None:
