@@ -141,6 +141,7 @@ def test_the_side_suits_the_network():
     assert Settings(side=99).sized("efficientnet-lite2").side == 99
     assert Matcher(convolutions()).settings.side == 320
 
+
 def test_options_are_the_settings_and_the_defaults_are_in_one_place():
     arguments = {name: one.default for name, one in signature(Matcher).parameters.items()}
     assert {one.name for one in fields(Settings)} <= set(arguments)

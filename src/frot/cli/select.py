@@ -68,8 +68,10 @@ def select(
     labels: Annotated[str | None, option("Data", LABELS, "FILE")] = None,
     transpose: Annotated[bool, option("Data", TRANSPOSE, None, "--transpose")] = False,
     ids: Annotated[str | None, option("Data", IDS, "COLUMN", "--id")] = None,
-    drop: Annotated[list[str] | None, option("Data", "Not a feature; repeatable.", "NAME")] = None,
-    keep: Annotated[list[str] | None, option("Data", KEEP, "NAME")] = None,
+    drop: Annotated[
+        list[str] | None, option("Data", "Not a feature; repeatable.", "NAME|FILE")
+    ] = None,
+    keep: Annotated[list[str] | None, option("Data", KEEP, "NAME|FILE")] = None,
     log1p: Annotated[bool, option("Data", "Rank log(1 + x), for counts.", None, "--log1p")] = False,
     missing: Annotated[Missing, option("Data", "What to do with missing values.")] = "error",
     groups: Annotated[str, option("Selection", GROUPS, "GROUPS")] = "each",
