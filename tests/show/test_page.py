@@ -53,7 +53,7 @@ def test_everything_is_there_and_escaped(tmp_path):
         [EVIL],
         EVIL,
     )
-    path = write_page(tmp_path / "a.html", EVIL, [section], subtitle=EVIL, call=EVIL)
+    path = write_page(tmp_path / "a.html", EVIL, [section], subtitle=EVIL, command=EVIL)
     text = path.read_text(encoding="utf-8")
     parsed = Page(text)
     assert parsed.seen.count("script") == 1

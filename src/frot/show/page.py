@@ -179,13 +179,12 @@ def write_page(
     sections: Sequence[Section],
     *,
     subtitle: str = "",
-    call: str = "",
     command: str = "",
 ) -> Path:
     """Write a page of sections: for experiments, and whatever has no template of its own.
 
-    The .html file is replaced only once the page is complete. `call` and `command`, Python code
-    and a command line that make the page again, are shown as they are. Returns the path.
+    The .html file is replaced only once the page is complete. The `command` that makes the page
+    again is shown as it is. Returns the path.
 
     Examples
     --------
@@ -200,7 +199,7 @@ def write_page(
     >>> "16 ≤ 25" in text
     True
     """
-    texts = {"title": title, "call": call, "command": command}
+    texts = {"title": title, "command": command}
     path = check_page(path, **texts)
     return save_page(path, render("sections.html", subtitle=subtitle, sections=sections, **texts))
 
@@ -211,7 +210,6 @@ def render(
     *,
     title: str,
     subtitle: str = "",
-    call: str = "",
     command: str = "",
     **values: Any,
 ) -> str:
@@ -238,7 +236,6 @@ def render(
         asset=asset,
         title=title,
         subtitle=subtitle,
-        call=call,
         command=command,
         version=version("frot"),
         now=f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M}",
