@@ -30,7 +30,7 @@ def test_both_names_do_the_same():
 
 
 def test_both_at_once_are_refused():
-    with pytest.raises(TypeError, match="solve.. got normalise and normalize, which are one"):
+    with pytest.raises(TypeError, match=r"solve\(\) got normalise and normalize, which are one"):
         DOORS.solve(X, Y, GROUPS, normalise="mean", normalize="none")
 
 

@@ -175,10 +175,12 @@ def test_a_full_disk_is_bad_input_and_leaves_the_old_file(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
-def test_stdout_that_is_full_is_bad_input():
+@pytest.mark.parametrize("words", [["doctor", "--json"], ["solve", "a.csv", "b.csv"]])
+def test_stdout_that_is_full_is_bad_input(tables, tmp_path, words):
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "frot", "doctor", "--json"],
+            [sys.executable, "-m", "frot", *words],
+            cwd=tmp_path,
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,

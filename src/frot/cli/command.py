@@ -91,9 +91,10 @@ class Command(TyperCommand):
         OPTIONS.set({one.name: one.opts[0] for one in self.params if one.opts[0][:1] == "-"})
         try:
             with warnings_as_lines():
-                result = super().invoke(ctx)
-            sys.stdout.flush()
-            return result
+                try:
+                    return super().invoke(ctx)
+                finally:
+                    sys.stdout.flush()
         except (InputError, MissingDependencyError) as error:
             complain(as_options(str(error)))
             raise typer.Exit(BAD_INPUT) from None
