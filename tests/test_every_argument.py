@@ -370,7 +370,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         frot.write_comparison_report,
         {"comparison": frot.compare(X, Y, "ot"), "path": "page.html"},
         {
-            **{"comparison": {**NONSENSE, "text": "result"}, "path": PATHS, "call": TEXTS},
+            **{"comparison": {**NONSENSE, "text": "result"}, "path": PATHS},
             **{"title": TEXTS, "command": TEXTS},
         },
     ),
