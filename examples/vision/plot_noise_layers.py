@@ -30,7 +30,7 @@ BLUE, ORANGE = "#0072B2", "#D55E00"
 
 cat = chelsea()
 height, width = cat.shape[:2]
-warp = random_thin_plate((height, width), strength=0.8, seed=3)
+warp = random_thin_plate((height, width), strength=0.8, random_state=3)
 bent = warp.apply(cat)
 points = grid_points((height, width), 14)
 truth = warp.points(points)

@@ -71,7 +71,7 @@ matchers = {
 
 cat = chelsea()
 height, width = cat.shape[:2]
-warp = random_thin_plate((height, width), strength=0.8, seed=3)
+warp = random_thin_plate((height, width), strength=0.8, random_state=3)
 bent = warp.apply(cat)
 tasks = {"bent": bent, "bent, negative": 255 - bent}
 points = grid_points((height, width), 14)

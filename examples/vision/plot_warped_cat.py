@@ -21,7 +21,7 @@ from frot.correspondence import Matcher, grid_points, plot_matches, random_thin_
 
 cat = chelsea()
 height, width = cat.shape[:2]
-warp = random_thin_plate((height, width), strength=1.0, seed=3)
+warp = random_thin_plate((height, width), strength=1.0, random_state=3)
 bent = warp.apply(cat)
 
 # %%
