@@ -14,7 +14,6 @@ from frot._base.validate import check_choice, check_count, check_flag, check_num
 from frot.correspondence._features import MASSES
 from frot.correspondence.agreement import AUTO
 from frot.correspondence.methods import METHODS
-from frot.correspondence.poses import POSES
 from frot.correspondence.transfer import TRANSFERS
 from frot.problem.terms import NORMALISATIONS
 
@@ -125,9 +124,6 @@ class Settings:
         1 is the original's. "auto" takes 0.5, or 0.75 where matches move alike, with a wider
         smoothing; and agreement on a reflection where A and B face opposite ways, for which A is
         looked at mirrored, too, where votes leave it open; see `Match.reflected`, `Match.looks`.
-    poses : {"none", "mirror", "all"}
-        Whether A is also tried mirrored, or also turned by eighths, mirrored or not, and at 0.7
-        and 1.4 times its size; see `Match.pose`.
     eta : float
         What the adversary pays for leaving the prior, in units of cost (from 0 to 4).
     eps : float
@@ -174,7 +170,6 @@ class Settings:
     method: str = _choice("frot", tuple(METHODS))
     hough: bool = _flag(True)
     agreement: float | str = _setting(AUTO, _check_agreement)
-    poses: str = _choice("none", tuple(POSES))
     eta: float = _number(0.6, strict=False)
     eps: float = _number(0.1)
     steps: int = _whole(0, 0)
