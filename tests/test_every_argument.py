@@ -344,7 +344,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         frot.write_report,
         {"result": KEPT, "path": "page.html"},
         {
-            **{"result": {**NONSENSE, "text": "result"}, "path": PATHS, "call": TEXTS},
+            **{"result": {**NONSENSE, "text": "result"}, "path": PATHS},
             **{"title": TEXTS, "command": TEXTS, "groups": GROUPS, "feature_names": NAMES},
         },
     ),

@@ -52,7 +52,7 @@ def _genes_page(tmp_path_factory):
     selector = FROTSelector(5).fit(frame, y)
     selector.permutation_test(frame, y, n_permutations=49)
     path = tmp_path_factory.mktemp("page") / "genes.html"
-    return selector, write_selection_report(selector, frame, y, path, call="selector.fit(X, y)")
+    return selector, write_selection_report(selector, frame, y, path, command="frot select")
 
 
 @pytest.fixture
