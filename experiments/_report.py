@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from _runner import Claim, Experiment, Run, Table, markdown_table, write_text
+from _runner import WORDS, Claim, Experiment, Run, Table, markdown_table, write_text
 from frot.show import page
 
 if TYPE_CHECKING:
@@ -45,10 +45,12 @@ def found(claim: Claim) -> str:
     """Tell the checks of a claim in a line: all of few, or how many hold."""
     checks = claim.checks
     if len(checks) > MOST:
-        return f"{sum(map(bool, checks.values()))} of {len(checks)} checks hold"
+        values = list(checks.values())
+        more = f", {values.count(None)} undecided" if None in values else ""
+        return f"{values.count(True)} of {len(checks)} checks hold{more}"
     if claim.verdict != "in part":
         return "; ".join(filter(None, checks))
-    return "; ".join(f"{'yes' if holds else 'no'}: {text}" for text, holds in checks.items())
+    return "; ".join(f"{WORDS[holds]}: {text}" for text, holds in checks.items())
 
 
 def write_markdown(entries: Sequence[Entry], path: Path, command: str) -> None:
@@ -82,10 +84,9 @@ def write_page(entries: Sequence[Entry], path: Path, command: str) -> None:
 
 def section(entry: Entry) -> page.Section:
     """Return an experiment's part of the page."""
-    words = {True: "yes", False: "no", None: "not checked"}
     claims = []
     for claim, verdict, told in entry.verdicts():
-        checks = [page.Claim(text, one, word=words[one]) for text, one in claim.checks.items()]
+        checks = [page.Claim(text, one, word=WORDS[one]) for text, one in claim.checks.items()]
         if len(checks) > 1:
             claims.append(page.Claim(claim.text, HOLDS.get(verdict), "", verdict, checks))
         else:

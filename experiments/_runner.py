@@ -61,6 +61,10 @@ COMMON: dict[str, tuple[Any, str]] = {
 }
 
 
+# What a check found; None is where numbers decide nothing, such as within their standard errors.
+WORDS = {True: "yes", False: "no", None: "undecided"}
+
+
 @dataclass(frozen=True)
 class Claim:
     """A statement, and the checks that it was put to: numbers in words, and whether they hold."""
@@ -70,10 +74,10 @@ class Claim:
 
     @property
     def verdict(self) -> str:
-        """Say "holds", "in part", "does not hold" or, without a check, "not checked"."""
+        """Say "holds", "in part", "does not hold", "undecided" or, without a check, "not checked"."""
         held = [holds for holds in self.checks.values() if holds is not None]
         if not held:
-            return "not checked"
+            return "undecided" if self.checks else "not checked"
         return "holds" if all(held) else "in part" if any(held) else "does not hold"
 
 
@@ -115,8 +119,10 @@ class Run:
         """The option ``--seed``."""
         return self.options.seed
 
-    def claim(self, text: str, holds: bool | Mapping[str, bool] | None, found: str = "") -> None:
-        """State a claim: whether it holds, and the numbers in words; None where not checked.
+    def claim(
+        self, text: str, holds: bool | Mapping[str, bool | None] | None, found: str = ""
+    ) -> None:
+        """State a claim: whether it holds, and the numbers in words; None where undecided.
 
         `holds` may be several checks, by their numbers in words; without any it is not checked.
         """
@@ -183,8 +189,7 @@ class Run:
         """Claims, tables and notes."""
         parts = [f"# {self.experiment.name}", self.experiment.about]
         for claim in self.claims:
-            words = {True: "yes", False: "no", None: "not checked"}
-            checks = [f"- {words[holds]}: {text}" for text, holds in claim.checks.items() if text]
+            checks = [f"- {WORDS[holds]}: {text}" for text, holds in claim.checks.items() if text]
             parts.append("\n".join([f"**{claim.verdict}**: {claim.text}", "", *checks]).rstrip())
         for table in self.tables:
             parts += [f"## {table.title}", table.note, markdown_table(table.header, table.rows)]

@@ -57,7 +57,7 @@ def test_the_table_has_every_claim(tmp_path):
         "| example | Water is wet. | **holds** | 100 % |",
         r"| example | Fire is cold \| blue. | **in part** | no: it burns; yes: blue at the root |",
         "| example | All is well. | **in part** | 5 of 9 checks hold |",
-        "| example | Nobody looked. | **not checked** | no thermometer |",
+        "| example | Nobody looked. | **undecided** | no thermometer |",
         "| lacking | What is not there. | **not checked** | no data below /data |",
         "| lacking | What is not there. | **failed** | HiGHS failed |",
     ]
