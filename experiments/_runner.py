@@ -74,7 +74,7 @@ class Claim:
 
     @property
     def verdict(self) -> str:
-        """Say "holds", "in part", "does not hold", "undecided" or, without a check, "not checked"."""
+        """Say "holds", "in part", "does not hold", "undecided"; "not checked" without a check."""
         held = [holds for holds in self.checks.values() if holds is not None]
         if not held:
             return "undecided" if self.checks else "not checked"
