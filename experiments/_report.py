@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HEADER = ("experiment", "claim", "verdict", "what was found")
-# Checks that a cell of the table tells one by one; of more it tells how many hold.
-MOST = 6
+# Characters that a cell of the table has for all checks; of more it tells how many hold.
+MOST = 320
 HOLDS = {"holds": True, "does not hold": False, "failed": False}
 
 
@@ -44,13 +44,15 @@ class Entry:
 def found(claim: Claim) -> str:
     """Tell the checks of a claim in a line: all of few, or how many hold."""
     checks = claim.checks
-    if len(checks) > MOST:
-        values = list(checks.values())
-        more = f", {values.count(None)} undecided" if None in values else ""
-        return f"{values.count(True)} of {len(checks)} checks hold{more}"
-    if claim.verdict != "in part":
-        return "; ".join(filter(None, checks))
-    return "; ".join(f"{WORDS[holds]}: {text}" for text, holds in checks.items())
+    if claim.verdict == "in part":
+        told = "; ".join(f"{WORDS[holds]}: {text}" for text, holds in checks.items())
+    else:
+        told = "; ".join(filter(None, checks))
+    if len(told) <= MOST:
+        return told
+    values = list(checks.values())
+    undecided = f", {values.count(None)} undecided" if None in values else ""
+    return f"{values.count(True)} of {len(checks)} hold{undecided}"
 
 
 def write_markdown(entries: Sequence[Entry], path: Path, command: str) -> None:

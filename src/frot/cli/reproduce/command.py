@@ -109,8 +109,7 @@ COMMON: dict[str, tuple[Any, Any]] = {
 
 # Modules of this folder, in the order that ``frot reproduce all`` runs them in.
 MODULES = (
-    "fig1", "fig2", "selection", "calibration", "robustness", "noise_layers", "poses",
-    "correspondence",
+    "fig1", "fig2", "selection", "calibration", "robustness", "noise_layers", "correspondence",
 )  # fmt: skip
 
 
