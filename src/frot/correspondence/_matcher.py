@@ -297,13 +297,16 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         self,
         one: PhotoFeatures,
         other: PhotoFeatures,
+        layers: LayerPair | None = None,
         masks: Sequence[Any] = (None, None),
     ) -> PairFeatures:
         """Return the features of two photographs, cell against cell, with the cells' weights.
 
-        Masks have been checked.
+        Layers are those of `layer_pair` if left out; a search of layers has them at hand. Masks
+        have been checked.
         """
-        layers = self.layer_pair(one, other)
+        if layers is None:
+            layers = self.layer_pair(one, other)
         a = self._mass(one, masks[0], layers.source_grid, "source_mask")
         b = self._mass(other, masks[1], layers.target_grid, "target_mask")
         return PairFeatures(one, other, layers, a, b)
