@@ -103,8 +103,8 @@ def run(run: Run) -> None:
         "such splits is known, not how another set of patients would turn out."
     )
     run.note(
-        "FROT as in the paper is its algorithm on frot's factored costs: of the 50 best features it "
-        f"has at least {round(50 * shared)} in common with the algorithm as written."
+        "FROT as in the paper is its algorithm on frot's factored costs: of its 50 best features "
+        f"{round(50 * shared)} or more are among those of the algorithm as written."
     )
     if missing := [name for name in PAPER_SETS if name not in measured]:
         run.note(f"Not there, or not asked for: {', '.join(missing)}.")
