@@ -5,18 +5,23 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import sys
 import time
 import warnings
-from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from _common import peak_memory, table  # isort: skip  (sets the number of threads)
 
+# The rankings that the experiments compare.
+sys.path.append(str(Path(__file__).parents[1] / "experiments"))
+
 import numpy as np
 from scipy import sparse, special
 
+from _baselines import RANKINGS, accuracies
+from _runner import standard_error
 from frot._base.errors import ConvergenceWarning
-from frot.cli.reproduce.selection import METHODS, Method, accuracies, paired
 from frot.datasets import available, load_expression
 from frot.selection import FROTSelector
 
@@ -153,18 +158,17 @@ def markers(quick: bool, seed: int) -> bool:
     return good
 
 
-def _by(score: str, X: np.ndarray, y: np.ndarray, ks: Sequence[int]) -> list[np.ndarray]:
+def _by(score: str, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Rank by a score of `FROTSelector`; larger is better."""
     plan = score in ("combined", "phi")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = [FROTSelector(k, score=score, plan=plan).fit(X, y) for k in ks]
-    return [np.argsort(each.ranking_)[:k] for each, k in zip(fitted, ks, strict=True)]
+        return -FROTSelector(KS[-1], score=score, plan=plan).fit(X, y).ranking_
 
 
 def scores(quick: bool, seed: int) -> bool:
     """Print accuracies by score on sets for choosing, and then, once, on the others."""
-    methods = [Method(name, functools.partial(_by, name)) for name in OWN]
-    methods.append(METHODS["f_classif"])
+    rankings = [functools.partial(_by, name) for name in OWN] + [RANKINGS["linear"][1]]
     splits = 3 if quick else 50
     good = True
     names = [name for name in available() if not quick or name == "colon"]
@@ -172,17 +176,21 @@ def scores(quick: bool, seed: int) -> bool:
         rows = []
         for name in (name for name in names if (name in CHOSEN_ON) == chosen):
             data = load_expression(name)
-            each = [accuracies(data.X, data.y, i, seed, methods, KS) for i in range(splits)]
-            found = np.stack(each)
-            apart = paired(found[:, 0], found[:, -1])
-            good &= apart["mean"] >= -apart["error"]
-            of_k = found.mean(axis=0)
-            cells = [f"{one:.3f} / {two:.3f}" for one, two in of_k]
-            rows.append([name, *cells, f"{apart['mean']:+.4f} ± {apart['error']:.4f}"])
+            found = np.stack(
+                [
+                    accuracies(data.X, data.y, seed, index, rankings=rankings, ks=KS)
+                    for index in range(splits)
+                ]
+            )
+            apart = (found[:, 0] - found[:, -1]).mean(axis=1)
+            mean, error = apart.mean(), standard_error(apart)
+            good &= bool(mean >= -error)
+            cells = [f"{one:.3f} / {two:.3f}" for one, two in found.mean(axis=0)]
+            rows.append([name, *cells, f"{mean:+.4f} ± {error:.4f}"])
             print(f"{name} done", flush=True)
         if rows:
             print(f"\nAccuracy at K = 10 / 50, {splits} splits: {title}")
-            table([title, *OWN, "f_classif", "moderated − f_classif"], rows)
+            table([title, *OWN, "linear", "moderated − linear"], rows)
     return good
 
 
