@@ -154,10 +154,11 @@ def markers(quick: bool, seed: int) -> bool:
 
 
 def _by(score: str, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Rank by a score of `FROTSelector`; larger is better."""
+    plan = score in ("combined", "phi")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        plan = score in ("combined", "phi")
-        return FROTSelector(KS[-1], score=score, plan=plan).fit(X, y).scores_
+        return -FROTSelector(KS[-1], score=score, plan=plan).fit(X, y).ranking_
 
 
 def scores(quick: bool, seed: int) -> bool:

@@ -4,10 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from _report import Entry
+from _report import write_page as write_experiments
+from fig1 import EXPERIMENT
 
 import frot
-from frot.cli.reproduce.command import ReportEntry, write_experiments
-from frot.cli.reproduce.fig1 import EXPERIMENT, fig1
 from frot.datasets import toy
 from frot.show.page import Cell, Claim, Column, PageTable, Section, number, picture, write_page
 
@@ -28,7 +29,8 @@ def write(kind, folder):
 
         return write_match_page(fake_match(), path)
     if kind == "experiments":
-        return write_experiments([ReportEntry(EXPERIMENT, fig1(n=10))], path)
+        write_experiments([Entry(EXPERIMENT, EXPERIMENT(n=10))], path, "python experiments fig1")
+        return path
     rows = [[Cell("FROT", note="worst mix"), number(2.0, ".1f"), Cell("fails", badge="failed")]]
     columns = [Column("method", "text"), Column("value"), Column("claim", "text")]
     result = frot.solve(X, Y, groups)
