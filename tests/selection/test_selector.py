@@ -62,7 +62,7 @@ def test_shift_and_shape_are_the_wasserstein_distance_of_order_two(sizes):
     found = FROTSelector(3, scaling="paper").fit(X, y)
     standard = (X - X.mean(axis=0)) / X.std(axis=0)
     one, two = standard[y == "control"], standard[y == "treated"]
-    expected = [ot.emd2_1d(one[:, k], two[:, k]) for k in range(X.shape[1])]
+    expected = np.array([ot.emd2_1d(one[:, k], two[:, k]) for k in range(X.shape[1])])
     np.testing.assert_allclose(found.shift_ + found.shape_, expected)
 
 
