@@ -594,7 +594,6 @@ FINE: dict[str, Any] = {
     "objects": X.astype(object),
     "decimals": np.array([[Decimal(repr(x)) for x in row] for row in X.tolist()]),
     "fractions": [[Fraction(x) for x in row] for row in X.tolist()],
-    "a mask that hides nothing": np.ma.masked_invalid(X),
     "a matrix": told(lambda: np.asmatrix(X)),
     "Fortran's order": np.asfortranarray(X),
     "backwards": X[::-1, ::-1],

@@ -556,5 +556,7 @@ def spread_weights(
     count, size = points.shape[:2]
     if weights is None:
         return points.new_full((count, size), 1.0 / size)
-    batch_weights(weights.detach(), count, size, name, normalise=False, any_mass=any_mass)
-    return weights if weights.ndim == 2 else weights.expand(count, size)
+    checked = batch_weights(weights.detach(), count, size, name, normalise=False, any_mass=any_mass)
+    spread = weights if weights.ndim == 2 else weights.expand(count, size)
+    light = torch.as_tensor(checked == 0.0, device=spread.device) & (spread > 0.0)
+    return torch.where(light, 0.0, spread) if bool(light.any()) else spread

@@ -105,11 +105,6 @@ class EntropicRun:
         proof = certify(engine, at.alpha, at.g, self.tol, at if self.one_kernel else None)
         return self.upper(proof), self.lower(proof)
 
-    @property
-    def forbidden(self) -> bool:
-        """Whether some arcs may carry nothing."""
-        return self.problem.costs.forbidden is not None
-
     def prove(self, alpha: Any, g: Any) -> tuple[Upper, Lower]:
         """Prove bounds from weights (1, L) and a potential (1, m)."""
         proof = certify(self.engine, alpha, g, self.tol)
@@ -120,13 +115,10 @@ class EntropicRun:
         return self.lower(certify(self.engine, alpha, g))
 
     def prove_from_rows(self, alpha: np.ndarray, f: np.ndarray) -> tuple[Upper | None, Lower]:
-        """Prove bounds from weights (L,) and potentials of the rows (n,), all on the host.
-
-        Where arcs are forbidden, the plan of potentials cannot be rounded.
-        """
+        """Prove bounds from weights (L,) and potentials of the rows (n,), all on the host."""
         bring = self.engine.double().terms.home.bring
         proof = certify_rows(self.engine, bring(alpha[None]), bring(f[None]))
-        return None if self.forbidden else self.upper(proof), self.lower(proof)
+        return self.upper(proof), self.lower(proof)
 
     def on_host(self) -> tuple[Problem, np.ndarray, np.ndarray]:
         """The problem without points of zero weight, on the host, and which points are left."""
