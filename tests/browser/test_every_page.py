@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 import pytest
+
+import frot
 from _report import Entry
 from _report import write_page as write_experiments
 from fig1 import EXPERIMENT
-
-import frot
 from frot.datasets import toy
 from frot.show.page import Cell, Claim, Column, PageTable, Section, number, picture, write_page
 

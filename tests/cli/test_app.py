@@ -29,7 +29,7 @@ def test_the_installed_command_is_the_same():
 def test_help_names_every_command(run):
     done = run("--help")
     assert done.exit_code == 0
-    for command in ("demo", "solve", "match", "evaluate", "reproduce", "doctor"):
+    for command in ("demo", "solve", "match", "evaluate", "doctor"):
         assert re.search(rf"\b{command}\b", done.output)
 
 
@@ -37,7 +37,7 @@ def test_no_command_shows_the_help(run):
     assert "Usage: frot" in run().output
 
 
-@pytest.mark.parametrize("command", ["demo", "solve", "match", "evaluate", "reproduce", "doctor"])
+@pytest.mark.parametrize("command", ["demo", "solve", "match", "evaluate", "doctor"])
 def test_every_command_has_help(run, command):
     done = run(command, "--help")
     assert done.exit_code == 0

@@ -14,7 +14,6 @@ from frot.cli.demo import demo
 from frot.cli.doctor import doctor
 from frot.cli.evaluate import evaluate
 from frot.cli.match import match
-from frot.cli.reproduce.command import Experiments, reproduce
 from frot.cli.select import select
 from frot.cli.solve import solve
 
@@ -67,4 +66,3 @@ def root(
 
 for one in (demo, solve, compare, select, match, evaluate, doctor):
     app.command(cls=CommandWithJson, epilog=vars(one)["epilog"])(one)
-app.add_typer(reproduce, name="reproduce", cls=Experiments)
