@@ -37,6 +37,7 @@ LONG = (
     "tests/experiments/test_robustness.py",
     "tests/test_packaging.py",
     "tests/benchmarks/test_pool.py",
+    "tests/experiments/test_calibration.py",
     "tests/base/test_orphans.py",
 )
 
