@@ -44,21 +44,25 @@ class Entry:
 def found(claim: Claim) -> str:
     """Tell the checks of a claim in a line: all of few, or how many hold."""
     checks = claim.checks
+    if not checks:
+        return claim.reason
+    told = "; ".join(filter(None, checks))
     if claim.verdict == "in part":
         told = "; ".join(f"{WORDS[holds]}: {text}" for text, holds in checks.items())
-    else:
-        told = "; ".join(filter(None, checks))
     if len(told) <= MOST:
         return told
     values = list(checks.values())
-    undecided = f", {values.count(None)} undecided" if None in values else ""
-    return f"{values.count(True)} of {len(checks)} hold{undecided}"
+    more = f", {values.count(None)} undecided" if None in values else ""
+    return f"{values.count(True)} of {len(values)} hold{more}"
 
 
 def write_markdown(entries: Sequence[Entry], path: Path, command: str) -> None:
-    """Write the table of verdicts, with the command that makes it."""
+    """Write the table of verdicts, with the command that makes it.
+
+    Why an experiment was skipped names a folder of this machine: that is on the page only.
+    """
     rows = [
-        [entry.experiment.name, claim.text, f"**{verdict}**", told]
+        [entry.experiment.name, claim.text, f"**{verdict}**", "" if entry.skipped else told]
         for entry in entries
         for claim, verdict, told in entry.verdicts()
     ]

@@ -71,6 +71,8 @@ class Claim:
 
     text: str
     checks: Mapping[str, bool | None]
+    # Why there is no check.
+    reason: str = ""
 
     @property
     def verdict(self) -> str:
@@ -122,12 +124,16 @@ class Run:
     def claim(
         self, text: str, holds: bool | Mapping[str, bool | None] | None, found: str = ""
     ) -> None:
-        """State a claim: whether it holds, and the numbers in words; None where undecided.
+        """State a claim: whether it holds, and the numbers in words; None where not checked.
 
-        `holds` may be several checks, by their numbers in words; without any it is not checked.
+        `holds` may be several checks, by their numbers in words; of these None is undecided.
         """
-        checks = dict(holds) if isinstance(holds, Mapping) else {found: holds}
-        self.claims.append(Claim(text, checks))
+        if isinstance(holds, Mapping):
+            self.claims.append(Claim(text, dict(holds)))
+        elif holds is None:
+            self.claims.append(Claim(text, {}, found))
+        else:
+            self.claims.append(Claim(text, {found: holds}))
 
     def table(
         self, title: str, header: Sequence[str], rows: Iterable[Sequence[Any]], note: str = ""
@@ -190,6 +196,7 @@ class Run:
         parts = [f"# {self.experiment.name}", self.experiment.about]
         for claim in self.claims:
             checks = [f"- {WORDS[holds]}: {text}" for text, holds in claim.checks.items() if text]
+            checks += [f"- {claim.reason}"] if claim.reason else []
             parts.append("\n".join([f"**{claim.verdict}**: {claim.text}", "", *checks]).rstrip())
         for table in self.tables:
             parts += [f"## {table.title}", table.note, markdown_table(table.header, table.rows)]

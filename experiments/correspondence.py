@@ -53,6 +53,9 @@ def run(run: Run) -> None:
             for label, one in made[name].items()
         }
     add_claims(run, made)
+    if not any(one.network.name == "resnet101" for one in sets):
+        text = "The paper's numbers on SPair-71k with ResNet-101 come out again."
+        run.claim(text, None, "SPair-71k or the weights of ResNet-101 are not there")
     run.note(
         f"PCK at {THRESHOLD} per photograph in percent, ± the standard error over pairs; a "
         "difference within two of its standard errors is undecided. Seconds are those of costs, "
