@@ -22,7 +22,7 @@ OPTIONAL = {
     "matplotlib": ("pictures", '"frot[plot]"'),
     "pandas": ("DataFrames, .parquet files", '"frot[tables]"'),
     "pyarrow": (".parquet files", '"frot[tables]"'),
-    "openpyxl": (".xlsx files", '"frot[excel]"'),
+    "openpyxl": (".xlsx files", '"frot[tables]"'),
     "polars": ("DataFrames", "polars"),
     "joblib": ("frot.pairwise over processes", '"frot[parallel]"'),
     "scikit-learn": ("frot.selection, frot select", '"frot[selection]"'),

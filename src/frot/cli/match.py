@@ -337,8 +337,6 @@ def show_match(match: Matched, points: np.ndarray, moved: Moved, rows: int, top:
         say(f"Heaviest of {len(match.alpha)} layers: {text}")
     n, m = match.source_grid.count, match.target_grid.count
     say(f"{match.method}: {n:,} to {m:,} cells in {match.seconds:.3g} s")
-    if match.pose.tried:
-        say(f"A is matched {match.pose.told}")
     if len(match.looks) > 1:
         say("A was looked at mirrored, too: it was open which way it faces")
         say(f"For a reflection: {told(match.looks)}")

@@ -118,7 +118,6 @@ def _facts(match: Match) -> list[tuple[str, str]]:
     facts = [
         ("Method", match.method),
         ("Cells", f"{len(match.a):,} of A to {len(match.b):,} of B"),
-        ("Pose of A", match.pose.told),
         ("Strength of Hough matching", _strength(match)),
         ("Time", f"{match.seconds:.3g} s"),
     ]

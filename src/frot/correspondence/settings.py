@@ -19,7 +19,6 @@ from frot._base.validate import check_choice, check_count, check_flag, check_num
 from frot.correspondence._features import MASSES
 from frot.correspondence.agreement import AUTO
 from frot.correspondence.methods import METHODS
-from frot.correspondence.poses import POSES
 from frot.correspondence.transfer import TRANSFERS
 from frot.problem.terms import NORMALISATIONS
 
@@ -154,9 +153,6 @@ class Settings:
         1 is the original's. "auto" takes 0.5, or 0.75 where matches move alike, with a wider
         smoothing; and agreement on a reflection where A and B face opposite ways, for which A is
         looked at mirrored, too, where votes leave it open; see `Match.reflected`, `Match.looks`.
-    poses : {"none", "mirror", "all"}
-        Whether A is also tried mirrored, or also turned by eighths, mirrored or not, and at 0.7
-        and 1.4 times its size; see `Match.pose`.
     eta : float
         What the adversary pays for leaving the prior, in units of cost (from 0 to 4).
     eps : float
@@ -211,9 +207,6 @@ class Settings:
         AUTO, "Strength of that: auto (default; also of reflections), or a power; 1 is full.",
         _check_agreement, str, "POWER",
     )  # fmt: skip
-    poses: str = _choice(
-        "none", "Try A turned: none (default), mirror or all.", tuple(POSES), "WHICH"
-    )
     eta: float = _number(0.6, "Entropy of the layers' weights.", "COST", strict=False)
     eps: float = _number(0.1, "Entropy of the plan.", "COST")
     steps: int = _whole(0, "Steps of the paper's Frank-Wolfe; 0 (default) solves instead.", 0)
