@@ -362,7 +362,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         frot.write_report,
         {"result": KEPT, "path": "page.html"},
         {
-            **{"result": {**NONSENSE, "text": "result"}, "path": PATHS, "call": TEXTS},
+            **{"result": {**NONSENSE, "text": "result"}, "path": PATHS},
             **{"title": TEXTS, "command": TEXTS, "groups": GROUPS, "feature_names": NAMES},
         },
     ),
@@ -370,7 +370,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         frot.write_comparison_report,
         {"comparison": frot.compare(X, Y, "ot"), "path": "page.html"},
         {
-            **{"comparison": {**NONSENSE, "text": "result"}, "path": PATHS, "call": TEXTS},
+            **{"comparison": {**NONSENSE, "text": "result"}, "path": PATHS},
             **{"title": TEXTS, "command": TEXTS},
         },
     ),

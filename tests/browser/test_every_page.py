@@ -22,7 +22,7 @@ def write(kind, folder):
     path = folder / f"{kind}.html"
     X, Y, groups = toy(15)
     if kind == "result":
-        return frot.write_report(frot.solve(X, Y, groups), path, "frot.solve(X, Y)")
+        return frot.write_report(frot.solve(X, Y, groups), path, "Toy data")
     if kind == "match":
         from frot.correspondence import write_match_page
         from tests.correspondence.fake_match import fake_match

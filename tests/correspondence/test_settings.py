@@ -1,4 +1,5 @@
-from dataclasses import replace
+from dataclasses import fields, replace
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -138,3 +139,15 @@ def test_the_side_suits_the_network():
     assert Settings().sized("resnet101").side == 320
     assert Settings(side=99).sized("efficientnet-lite2").side == 99
     assert Matcher(convolutions()).settings.side == 320
+
+
+def test_options_are_the_settings_and_the_defaults_are_in_one_place():
+    arguments = {name: one.default for name, one in signature(Matcher).parameters.items()}
+    assert {one.name for one in fields(Settings)} <= set(arguments)
+    # What is left out is the preset's affair.
+    assert arguments.pop("preset") == "frot"
+    assert set(arguments.values()) == {None}
+
+
+def test_defaults_are_what_their_own_checks_let_pass():
+    assert Settings().check() == Settings()

@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from frot._base.errors import MissingDependencyError
+from frot._base.files import make_folder
 from frot.cli.command import (
+    NUMBERS,
     PICTURES,
-    Writes,
-    command,
-    console,
-    numbers,
+    Json,
+    Output,
+    Quiet,
+    check_files,
+    examples,
     option,
     save_picture,
-    say,
     warn,
-    wrote,
 )
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
     from frot import Result
 
+EXAMPLES = examples("frot demo", "frot demo -n 200 --seed 1 --picture demo.svg")
+PICTURE = Path("out/demo.png")
 TITLES = {
     "clean": "OT on clean data",
     "noisy": "OT on noisy data",
@@ -34,40 +38,36 @@ TITLES = {
 }
 
 
-@command(
-    "frot demo",
-    "frot demo -n 200 --seed 1 --out demo.svg",
-    writes=[Writes("plot", PICTURES, "demo.png")],
-    folder="out",
-)
 def demo(
-    plot: Annotated[
-        Path | None, option("Output", "Write the picture; out/demo.png by default.", "FILE")
-    ] = None,
-    seed: Annotated[
-        int, option(None, "Seed of the random points.", None, "--seed", "--random-state")
-    ] = 0,
     n: Annotated[int, typer.Option("-n", min=2, help="Points in each cloud.")] = 100,
+    seed: Annotated[int, option(None, "Seed of the random points.")] = 0,
+    picture: Annotated[Path, option("Output", "Write the picture here.", "FILE")] = PICTURE,
+    json: Json = None,
+    quiet: Quiet = False,
 ) -> None:
-    """Show what FROT does: two clouds that differ in two features, hidden among eight of noise."""
-    from frot._base.errors import MissingDependencyError
-
+    """Show what FROT does on toy data: a table and a picture."""
+    # The folder of the default is made; any other has to be there.
+    if picture == PICTURE:
+        make_folder(picture.parent)
+    wanted: Path | None = picture
+    try:
+        check_files((json, NUMBERS), (picture, PICTURES))
+    except MissingDependencyError as error:
+        warn(f"no picture: {error}")
+        wanted = None
     # The first solve of a process also imports the solvers; their time is not the problem's.
     solve_three(2, seed)
     x, y, results = solve_three(n, seed)
     shared = {name: shared_mass(result, results["clean"]) for name, result in results.items()}
-    console().print(_table(results, shared))
-    say(
+    out = Output(json, quiet)
+    out.console().print(_table(results, shared))
+    out.say(
         f"Among the noise FROT finds {shared['frot']:.1%} of the matching of the true features, "
         f"ordinary transport {shared['noisy']:.1%}."
     )
-    numbers({name: result.to_dict() for name, result in results.items()})
-    try:
-        save_picture(lambda: draw(x, y, results, shared), plot)
-    except MissingDependencyError as error:
-        warn(f"no picture: {error}")
-    else:
-        wrote(plot)
+    out.numbers({name: result.to_dict() for name, result in results.items()})
+    save_picture(lambda: draw(x, y, results, shared), wanted)
+    out.wrote(wanted)
 
 
 def solve_three(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, dict[str, Result]]:

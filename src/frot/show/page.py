@@ -208,7 +208,6 @@ def render(
     *,
     title: str,
     subtitle: str = "",
-    call: str = "",
     command: str = "",
     **values: Any,
 ) -> str:
@@ -235,7 +234,6 @@ def render(
         asset=asset,
         title=title,
         subtitle=subtitle,
-        call=call,
         command=command,
         version=version("frot"),
         now=f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M}",
