@@ -5,21 +5,16 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
-import sys
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 from _common import peak_memory, table  # isort: skip  (sets the number of threads)
 
-# The rankings that the experiments compare.
-sys.path.append(str(Path(__file__).parents[1] / "experiments"))
-
 import numpy as np
 from scipy import sparse, special
 
-from _baselines import RANKINGS, accuracies
+from _baselines import accuracies, linear
 from _runner import standard_error
 from frot._base.errors import ConvergenceWarning
 from frot.datasets import available, load_expression
@@ -168,7 +163,8 @@ def _by(score: str, X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def scores(quick: bool, seed: int) -> bool:
     """Print accuracies by score on sets for choosing, and then, once, on the others."""
-    rankings = [functools.partial(_by, name) for name in OWN] + [RANKINGS["linear"][1]]
+    # Linear correlation ranks two classes as f_classif does.
+    rankings = [*(functools.partial(_by, name) for name in OWN), linear]
     splits = 3 if quick else 50
     good = True
     names = [name for name in available() if not quick or name == "colon"]
@@ -176,21 +172,21 @@ def scores(quick: bool, seed: int) -> bool:
         rows = []
         for name in (name for name in names if (name in CHOSEN_ON) == chosen):
             data = load_expression(name)
-            found = np.stack(
-                [
-                    accuracies(data.X, data.y, seed, index, rankings=rankings, ks=KS)
-                    for index in range(splits)
-                ]
-            )
+            each = [
+                accuracies(data.X, data.y, seed, index, rankings=rankings, ks=KS)
+                for index in range(splits)
+            ]
+            found = np.stack(each)
             apart = (found[:, 0] - found[:, -1]).mean(axis=1)
-            mean, error = apart.mean(), standard_error(apart)
-            good &= bool(mean >= -error)
-            cells = [f"{one:.3f} / {two:.3f}" for one, two in found.mean(axis=0)]
-            rows.append([name, *cells, f"{mean:+.4f} ± {error:.4f}"])
+            error = standard_error(apart)
+            good &= bool(apart.mean() >= -error)
+            of_k = found.mean(axis=0)
+            cells = [f"{one:.3f} / {two:.3f}" for one, two in of_k]
+            rows.append([name, *cells, f"{apart.mean():+.4f} ± {error:.4f}"])
             print(f"{name} done", flush=True)
         if rows:
             print(f"\nAccuracy at K = 10 / 50, {splits} splits: {title}")
-            table([title, *OWN, "linear", "moderated − linear"], rows)
+            table([title, *OWN, "f_classif", "moderated − f_classif"], rows)
     return good
 
 

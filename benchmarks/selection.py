@@ -4,7 +4,8 @@
 
 The sets are looked for as `frot.datasets` does; those that are not there are left out. Fits are on
 whole sets, standardised, one thread. The peer builds the d x n x m stack of costs and follows
-algorithm 2 line by line (T = 10, eta = 1). Exit code 1 if a goal is missed, unless --quick.
+algorithm 2 line by line (T = 10, eta = 1). Exit code 1 if a goal is missed, unless --quick. How
+accurate a classifier is on the features of each ranking: ``experiments/selection.py``.
 """
 
 from __future__ import annotations
@@ -19,23 +20,17 @@ from typing import Any
 from _common import peak_memory, table, timed  # isort: skip  (sets the number of threads)
 from pathways import pathways  # isort: skip
 
-from _selection_scores import markers, scale, scores  # isort: skip  (finds the rankings)
-
 import numpy as np
 
-from _baselines import RANKINGS, frot_stack, wasserstein_call
+from _baselines import TIMED
+from _selection_scores import markers, scale, scores
 from frot.datasets import available, load_expression
 from frot.selection import FROTSelector, permutation_test
 
 FITS = ("colon", "leukemia", "prostate_ge", "chowdary")
-METHODS = RANKINGS | {
-    "stacked": ("FROT as written", frot_stack),
-    "wasserstein_call": ("Wasserstein, call a feature", wasserstein_call),
-}
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 STACK_GOAL, STACK_SET = 100.0, "chowdary"
 PERMUTATIONS, PERMUTATION_SECONDS, PERMUTATION_SET = 1000, 30.0, "colon"
-
 
 Points = tuple[np.ndarray, np.ndarray]
 
@@ -45,14 +40,14 @@ def points(name: str) -> Points:
     data = load_expression(name)
     deviation = data.X.std(axis=0)
     X = (data.X - data.X.mean(axis=0)) / np.where(deviation > 0.0, deviation, 1.0)
-    for key in METHODS:
+    for key in TIMED:
         fit((X[:, :60], data.y), key)
     return X, data.y
 
 
 def fit(made: Points, key: str) -> object:
     """Run one method once."""
-    return METHODS[key][1](*made)
+    return TIMED[key][1](*made)
 
 
 def fits(quick: bool, seed: int) -> bool:
@@ -61,25 +56,25 @@ def fits(quick: bool, seed: int) -> bool:
     for name in [name for name in FITS if name in available()][: 1 if quick else None]:
         made = points(name)
         seconds, peaks = {}, {}
-        for key in METHODS:
-            repeats = 3 if key in ("stacked", "wasserstein_call", "mmd") else 7
+        for key in TIMED:
+            repeats = 3 if key in ("stack", "call", "mmd") else 7
             seconds[key], _ = timed(lambda made=made, key=key: fit(made, key), repeats)
             peaks[key] = peak_memory(points, functools.partial(fit, key=key), name)
         rows = [
             [
-                METHODS[key][0],
+                label,
                 f"{seconds[key]:.4f}",
-                f"{seconds['stacked'] / seconds[key]:.3g}x",
+                f"{seconds['stack'] / seconds[key]:.3g}x",
                 f"{peaks[key] / 1e6:.0f}" if peaks[key] > 1e6 else "< 1",
                 # Below a megabyte it is the allocator that is measured.
-                f"{peaks['stacked'] / peaks[key]:.3g}x" if peaks[key] > 1e6 else "",
+                f"{peaks['stack'] / peaks[key]:.3g}x" if peaks[key] > 1e6 else "",
             ]
-            for key in METHODS
+            for key, (label, _) in TIMED.items()
         ]
         print(f"\n{name}: {made[0].shape[0]} samples of {made[0].shape[1]} features")
         table(["fit", "s", "as written / s", "peak MB", "as written / MB"], rows)
         if name == STACK_SET:
-            ratio = seconds["stacked"] / seconds["frot_paper"]
+            ratio = seconds["stack"] / seconds["frot_paper"]
             good &= told(ratio >= STACK_GOAL, f"{ratio:.0f}x as written; goal {STACK_GOAL:.0f}x")
     return good
 
