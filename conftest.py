@@ -35,6 +35,7 @@ LONG = (
     "tests/test_invariances.py",
     "tests/benchmarks/test_fuzz.py",
     "tests/experiments/test_robustness.py",
+    "tests/experiments/test_calibration.py",
     "tests/test_packaging.py",
     "tests/benchmarks/test_pool.py",
     "tests/base/test_orphans.py",
