@@ -35,9 +35,9 @@ LONG = (
     "tests/test_invariances.py",
     "tests/benchmarks/test_fuzz.py",
     "tests/experiments/test_robustness.py",
+    "tests/experiments/test_calibration.py",
     "tests/test_packaging.py",
     "tests/benchmarks/test_pool.py",
-    "tests/experiments/test_calibration.py",
     "tests/base/test_orphans.py",
 )
 
