@@ -65,7 +65,7 @@ test-anndata: .venv-anndata/.ready
 # The oldest scikit-learn cannot read the names of columns of polars 2.
 OLDEST ?= python3.10
 LOWEST := .venv-minimum/bin/python
-LOWEST_EXTRAS := plot tables excel torch dask selection correspondence
+LOWEST_EXTRAS := plot tables torch dask selection correspondence
 
 .venv-minimum/.ready: pyproject.toml .ci/minimum.py
 	$(OLDEST) -m venv .venv-minimum

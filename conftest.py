@@ -39,7 +39,6 @@ LONG = (
     "tests/test_packaging.py",
     "tests/benchmarks/test_pool.py",
     "tests/cli/reproduce/test_calibration.py",
-    "tests/cli/reproduce/test_poses.py",
     "tests/base/test_orphans.py",
 )
 

@@ -68,6 +68,8 @@ Problem = PointProblem | CostProblem
 class Case:
     """A call ``frot.<door>(*args, **options)``, of some kind of problem.
 
+    The door "cutting_set" is `frot.solve_costs` by that solver.
+
     Attributes
     ----------
     kind : str
@@ -100,6 +102,8 @@ class Case:
             points = [part if part == "None" else f"torch.as_tensor({part})" for part in args]
             return f"frot.torch.FRWDLoss({', '.join(options)})({', '.join(points)})"
         args += [f"{name}={_literal(value)}" for name, value in self.options.items()]
+        if self.door == "cutting_set":
+            return f"frot.solve_costs({', '.join(args)}, solver='cutting_set')"
         return f"frot.{self.door}({', '.join(args)})"
 
 
@@ -118,7 +122,11 @@ def _loss(case: Case) -> Any:
     return value.detach().numpy(), loss.result
 
 
-DOORS: dict[str, Callable[[Case], Any]] = {"FRWDLoss": _loss}
+def _cutting_set(case: Case) -> Any:
+    return frot.solve_costs(*case.args, solver="cutting_set", **case.options)
+
+
+DOORS: dict[str, Callable[[Case], Any]] = {"FRWDLoss": _loss, "cutting_set": _cutting_set}
 
 
 def _literal(value: Any) -> str:

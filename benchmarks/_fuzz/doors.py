@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -327,7 +327,8 @@ def _uncertainty(rng: Rng, count: int) -> Any:
         return frot.CappedSimplex(int(rng.integers(1, count + 1)))
     if kind == "box" and count <= 4:
         low = rng.random(count) - 0.5
-        return frot.Box(low, low + rng.random(count))
+        high = low + rng.random(count)
+        return frot.Polytope(np.array(list(product(*zip(low, high, strict=True)))))
     if kind == "polytope":
         return frot.Polytope(rng.random((int(rng.integers(1, 6)), count)))
     return frot.Simplex()

@@ -16,7 +16,7 @@ from .evidence import ROUNDING, UNIT, Evidence
 from .judge_result import WEAK, Complaint, is_entropic, judge_result, tolerance_of
 from .truth import Truth
 from .truth.numbers import exactly
-from .truth.relatives import box, capped, equitable, max_min, polytope
+from .truth.relatives import capped, equitable, max_min, polytope
 
 __all__ = ["OUTCOMES", "Verdict", "judge", "judge_manners"]
 
@@ -245,8 +245,6 @@ def _judge_relative(case: Case, evidence: Evidence, result: frot.Result) -> list
 def _vertices(uncertainty: Any, count: int) -> list[Any]:
     if isinstance(uncertainty, frot.CappedSimplex):
         return capped(count, uncertainty.k)
-    if isinstance(uncertainty, frot.Box):
-        return box(uncertainty.low, uncertainty.high)
     if isinstance(uncertainty, frot.Polytope):
         return [exactly(vertex) for vertex in uncertainty.vertices]
     return capped(count, 1)

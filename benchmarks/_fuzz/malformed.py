@@ -257,7 +257,7 @@ MISTAKES: dict[str, tuple[str, Callable[[Rng, tuple], Draft]]] = {
     "more shares than groups": ("cutting_set", _option(adversary=frot.CappedSimplex(77))),
     "a set of other groups": (
         "cutting_set",
-        _option(adversary=frot.Box(np.zeros(77), np.ones(77))),
+        _option(adversary=frot.Polytope(np.ones((1, 77)))),
     ),
     "a set that is none": ("cutting_set", _option(adversary="simplex")),
     "a set with entropy": ("cutting_set", _option(adversary=frot.Simplex(eta=1.0))),

@@ -58,7 +58,9 @@ RIGHT = {
     "max_min": point_case("max_min"),
     "equitable": cost_case("equitable"),
     "cutting_set": cost_case("cutting_set", adversary=frot.CappedSimplex(2)),
-    "a box": cost_case("cutting_set", adversary=frot.Box([0.0, 0.1, 0.2], [1.0, 1.0, 0.5])),
+    "a hull": cost_case(
+        "cutting_set", adversary=frot.Polytope([[1.0, 0.1, 0.2], [0.2, 1.0, 0.5]])
+    ),
 }  # fmt: skip
 
 

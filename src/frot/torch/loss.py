@@ -30,7 +30,6 @@ from torch import Tensor, nn
 
 from frot._base.arrays import device_room, find_home, refuse_odd_tensor
 from frot._base.errors import InputError, brief
-from frot._base.spelling import second_names
 from frot._base.validate import check_choice, check_count, check_flag, check_number, check_prior
 from frot.api.batch import batch_weights, with_objectives
 from frot.api.batch_result import BatchResult
@@ -131,7 +130,6 @@ class FRWDLoss(nn.Module):
     tensor([True, True])
     """
 
-    @second_names
     def __init__(
         self,
         groups: Any = None,

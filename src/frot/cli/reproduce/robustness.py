@@ -116,7 +116,7 @@ CLOUDS = {
 
 METHODS = {"frot": "FROT", "srw": "SRW (k = 2)", "max_sliced": "max-sliced", "ot": "OT"}
 # SRW's gap, far below the differences that matter here, and its rounds, each a transport.
-TOL, ROUNDS = 5e-3, 80
+TOL, ROUNDS = 5e-3, 500
 # A value whose gap is wider than this is told as what it is, an upper bound.
 PROVEN = 0.02
 
