@@ -208,7 +208,10 @@ def _judge_distances(case: Case, attempt: Attempt) -> tuple[str, list[Complaint]
     p, found, outcome = case.options["p"], [], "converged"
     values: Iterable[float] = [attempt.answer]
     if case.door == "pairwise":
-        values = attempt.answer[np.triu_indices(len(attempt.answer), 1)]
+        table, count = attempt.answer, len(case.args[0])
+        if table.shape != (count, count) or (table != table.T).any():
+            return "FAILURE", [Complaint("shape", f"no symmetric table: shape {table.shape}")]
+        values = table[np.triu_indices(count, 1)]
     for problem, value in zip(case.problems, values, strict=True):
         evidence = Evidence(problem)
         truth = evidence.truth(0.0)

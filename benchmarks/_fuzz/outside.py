@@ -77,7 +77,14 @@ OUTSIDE: dict[str, tuple[str, Spoil, str]] = {
     "a metric that is infinite": (
         "solve", _option(metric=lambda u, v: np.inf), "larger than all others",
     ),
-    "a cost of 1e20": ("solve_costs", _array(0, lambda c: _first(c, 1e22)), "rescale"),
+    "a huge cost of a light point": (
+        "solve_costs",
+        lambda rng, args: (
+            (_first(args[0], 1e22),),
+            {"a": _first(np.ones(args[0].shape[1]), 1e-14), "normalise_weights": True},
+        ),
+        "rescale",
+    ),
     "tiny costs": ("solve_costs", _array(0, lambda c: 1e-150 * c), "rescale"),
     "huge costs": ("solve_costs", _array(0, lambda c: 1e150 * c), "rescale"),
     "tiny points": ("solve", lambda rng, args: ((1e-90 * args[0], 1e-90 * args[1]), {}), "rescale"),
@@ -109,7 +116,7 @@ OUTSIDE: dict[str, tuple[str, Spoil, str]] = {
     "fewer features": ("solve", _array(1, lambda x: x[:, 1:]), "features"),
     "a negative weight": ("solve", _weights(lambda a: _first(a, -0.1)), ">= 0"),
     "zero weights": ("solve", _weights(np.zeros_like), "all weights are zero"),
-    "weights of two": ("solve", _weights(lambda a: 2.0 * a), "differ"),
+    "weights of two": ("solve", _weights(lambda a: 2.0 * a), "normalise_weights=True"),
     # Options
     "negative eta": ("solve", _option(eta=-0.1), "eta"),
     "NaN eps": ("solve", _option(eps=np.nan), "eps"),

@@ -143,15 +143,17 @@ def _put_back(problem: Problem, result: Result, rows: np.ndarray, cols: np.ndarr
     f, g = np.zeros(n), np.zeros(m)
     f[rows], g[cols] = (to_numpy(part) for part in result.potentials)
     alpha, terms = to_numpy(result.alpha), problem.marginals
+    # Frank-Wolfe with Sinkhorn's plans proves an interval of the problem without eps.
+    eps = 0.0 if result.plain is None else problem.eps
     out_rows, out_cols = np.setdiff1d(np.arange(n), rows), np.setdiff1d(np.arange(m), cols)
     if len(out_rows):
         costs = problem.costs.take(out_rows, cols)
-        f[out_rows] = _transformed(costs, alpha, g[cols], problem.b[cols], problem.eps, 0)
+        f[out_rows] = _transformed(costs, alpha, g[cols], problem.b[cols], eps, 0)
         f[out_rows] = _priced(f[out_rows], terms.tau_a, problem)
     if len(out_cols):
-        by = rows if problem.eps > 0.0 else np.arange(n)
+        by = rows if eps > 0.0 else np.arange(n)
         costs = problem.costs.take(by, out_cols)
-        g[out_cols] = _transformed(costs, alpha, f[by], problem.a[by], problem.eps, 1)
+        g[out_cols] = _transformed(costs, alpha, f[by], problem.a[by], eps, 1)
         g[out_cols] = _priced(g[out_cols], terms.tau_b, problem)
     plan = result.plan.expand(rows, cols, (n, m))
     return replace(result, plan=plan, potentials=(f, g), points=problem.points)
