@@ -131,7 +131,8 @@ class Settings:
     eps : float
         Entropy of the plan, in the same units.
     steps : int
-        Steps of the paper's Frank-Wolfe; 0 solves to `tol` instead.
+        Steps of the paper's Frank-Wolfe; 0 solves to `tol` instead. Of "srw" the steps between
+        plan and directions; 0 are three.
     tol : float
         Relative gap to solve to.
     prior : str or array of shape (L,)
