@@ -33,7 +33,8 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "sphinxcontrib.typer",
 ]
-exclude_patterns = ["_build", "_templates", "_ext"]
+# The page of the paper includes the last two.
+exclude_patterns = ["_build", "_templates", "_ext", "paper_verdicts.md", "paper_remarks.md"]
 templates_path = ["_templates"]
 nitpicky = False
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import shlex
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from _report import Entry, write_markdown, write_page
 from _runner import Experiment, parse, say
@@ -19,23 +21,21 @@ from frot._base.files import make_folder
 from frot.show.page import check_page
 
 # In the order of the paper; then what is ours.
-ORDER = ("fig1", "fig2", "selection", "correspondence", "robustness", "noise_layers", "calibration")
-NAMES = tuple(name for name in ORDER if (Path(__file__).parent / f"{name}.py").exists())
+NAMES = ("fig1", "fig2", "selection", "correspondence", "robustness", "noise_layers", "calibration")
 
 
 def main(arguments: list[str]) -> int:
     """Run what the command line asks for; 1 if some experiment failed, 2 for bad input."""
     experiments = {name: import_module(name).EXPERIMENT for name in NAMES}
     parser = parse("Run the experiments that there is data for.", experiments.values())
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; all")
-    parser.add_argument(
-        "--verdicts", type=Path, help="the table of claims and verdicts as Markdown"
-    )
+    every = ", ".join(NAMES)
+    parser.add_argument("names", nargs="*", default=[], metavar="NAME", help=f"of {every}; all")
+    parser.add_argument("--verdicts", type=Path, help="a copy of the table of verdicts")
     options = vars(parser.parse_args(arguments))
     names, verdicts = options.pop("names"), options.pop("verdicts", None)
     if unknown := sorted({*names} - {*NAMES}):
-        parser.error(f"{unknown[0]} is none of {', '.join(NAMES)}")
-    command = shlex.join(["python", "experiments", *arguments])
+        parser.error(f"{unknown[0]} is none of {every}")
+    command = command_of(names, options)
     # Before the work of an hour.
     page = check_page(make_folder(options["out"]) / "index.html")
     entries = [run(experiments[name], options) for name in NAMES if not names or name in names]
@@ -47,7 +47,21 @@ def main(arguments: list[str]) -> int:
     return int(any(entry.failed for entry in entries))
 
 
-def run(experiment: Experiment, options: dict) -> Entry:
+def command_of(names: Sequence[str], options: Mapping[str, Any]) -> str:
+    """Return the command line, with what the results depend on."""
+    words = ["python", "experiments", *names]
+    for name, value in options.items():
+        if name in ("out", "data", "workers"):
+            continue
+        flag = name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(f"--{flag}" if value else f"--no-{flag}")
+        else:
+            words += [f"--{flag}", ",".join(value) if isinstance(value, tuple) else str(value)]
+    return shlex.join(words)
+
+
+def run(experiment: Experiment, options: Mapping[str, Any]) -> Entry:
     """Run an experiment; one that fails costs no other."""
     name, start = experiment.name, time.monotonic()
     try:

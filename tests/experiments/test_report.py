@@ -21,7 +21,7 @@ SCRIPTS = sorted(path.stem for path in FOLDER.glob("[!_]*.py"))
 def example(run: Run) -> None:
     run.claim("Water is wet.", {"100 %": True})
     run.claim("Fire is cold | blue.", {"it burns": False, "blue at the root": True})
-    run.claim("All is well.", {f"check {k}": k < 5 for k in range(9)})
+    run.claim("All is well.", {f"check {k} of forty": k < 25 for k in range(40)})
     run.claim("Nobody looked.", None, "no thermometer")
     run.table("Times", ["method", "seconds"], [["sort", "0.1 ± 0.01"]], "One thread.")
     run.figure(new_figure(1.0, 1.0), "a <picture>")
@@ -56,9 +56,9 @@ def test_the_table_has_every_claim(tmp_path):
     assert lines[4:] == [
         "| example | Water is wet. | **holds** | 100 % |",
         r"| example | Fire is cold \| blue. | **in part** | no: it burns; yes: blue at the root |",
-        "| example | All is well. | **in part** | 5 of 9 checks hold |",
+        "| example | All is well. | **in part** | 25 of 40 hold |",
         "| example | Nobody looked. | **not checked** | no thermometer |",
-        "| lacking | What is not there. | **not checked** | no data below /data |",
+        "| lacking | What is not there. | **not checked** |  |",
         "| lacking | What is not there. | **failed** | HiGHS failed |",
     ]
 
@@ -66,7 +66,7 @@ def test_the_table_has_every_claim(tmp_path):
 def test_the_page_is_one_file_with_everything(tmp_path):
     write_page(entries(), tmp_path / "index.html", "python experiments")
     text = (tmp_path / "index.html").read_text("utf-8")
-    for word in ("Water is wet.", "check 8", "in part", "no thermometer", "0.1 ± 0.01", "A note."):
+    for word in ("Water is wet.", "check 38", "in part", "no thermometer", "0.1 ± 0.01", "A note."):
         assert word in text
     assert "a &lt;picture&gt;" in text
     assert text.count("data:image/png;base64,") == 1
@@ -95,6 +95,18 @@ def test_one_that_fails_costs_no_other(tmp_path, capsys, monkeypatch):
     told = capsys.readouterr().err
     assert "failing: failed: HiGHS failed" in told
     assert "lacking: skipped: no data below /data" in told
+
+
+def test_the_command_has_what_results_depend_on():
+    options = {"out": "a", "workers": 2, "sets": ("b", "c"), "deep": False, "n_draws": 3}
+    told = EVERY["command_of"](["fig1"], options)
+    assert told == "python experiments fig1 --sets b,c --no-deep --n-draws 3"
+
+
+def test_all_of_them(tmp_path, monkeypatch):
+    monkeypatch.setitem(EVERY["main"].__globals__, "NAMES", ("fig1",))
+    assert EVERY["main"](["--n", "20", "--out", str(tmp_path)]) == 0
+    assert (tmp_path / "verdicts.md").read_text("utf-8").count("| fig1 |") == 1
 
 
 def test_some_by_name(tmp_path, capsys):

@@ -61,8 +61,7 @@ def page(evil, tmp_path_factory):
     names = [f"<{i}>" for i in range(len(y))]
     options: dict[str, Any] = {
         "title": "A & <B>",
-        "call": 'f("<&>")',
-        "command": "frot select 'a b'",
+        "command": "frot select 'a b' \"<&>\"",
     }
     assert write_selection_report(selector, X, y, path, sample_names=names, **options) == path
     return path.read_text(encoding="utf-8")
@@ -82,7 +81,7 @@ def test_everything_is_escaped(page):
     assert parsed.seen.count("script") == 1
     assert "i" not in parsed.seen
     assert parsed.texts["title"] == parsed.texts["h1"] == "A & <B>"
-    assert parsed.texts["code"] == "f(\"<&>\")frot select 'a b'"
+    assert parsed.texts["code"] == "frot select 'a b' \"<&>\""
     assert "$body" in page
     assert all(parsed.alts)
 

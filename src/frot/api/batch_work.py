@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import Home, to_numpy
+from frot._base.contract import gap_floor, relative_gap
 from frot._base.stopping import DeadlineError, deadline, no_deadline, seconds_left
 from frot.costs.geometry import stand_ins
-from frot.problem.bounds import Lower, Upper, is_rounding, refuse_contradiction, relative_gap
+from frot.problem.bounds import Lower, Upper, is_rounding, refuse_contradiction
 from frot.problem.result import Status
 from frot.solvers.entropic.arcs import EntropicArcs, arcs_suit, plan_upper
 from frot.solvers.entropic.entropic import without_eps
@@ -19,6 +20,7 @@ from frot.solvers.sinkhorn.certificate import Certificate, certify, certify_prod
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import take
 from frot.solvers.sinkhorn.run import host_problem, proof_seconds
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 # Members that may be done are proven, and dropped, once they are this share of the work.
 DROP_AT = 0.2
@@ -61,6 +63,7 @@ class BatchWork:
         self._proofs: dict[int, tuple[Certificate, int]] = {}
         # Plans that no potentials make, (n, m) on the host.
         self.plans: dict[int, np.ndarray] = {}
+        self._floors = np.empty(0)
 
     def run(
         self, whole: DenseEngine, members: np.ndarray, start: tuple[np.ndarray, np.ndarray] | None
@@ -73,6 +76,7 @@ class BatchWork:
         `start` are weights (B, L) and potentials (B, m) of all members of the batch to begin with.
         """
         precise = whole.double()
+        self._floors = _gap_floors(precise.terms)
         small, done = to_numpy(precise.terms.eps < SMALL_EPS * precise.terms.scale)[members, 0], 0
         # Arcs are for problems that keep their marginals.
         small = small & (not precise.terms.soft)
@@ -92,6 +96,9 @@ class BatchWork:
         if len(bare):
             proof = certify_product(precise.members(precise.terms.home.indices(bare)))
             self._proofs.update({int(at): (proof, row) for row, at in enumerate(bare)})
+
+    def _gap(self, member: int, lower: float, upper: float) -> float:
+        return relative_gap(lower, upper, float(self._floors[member]))
 
     def _together(
         self, whole: DenseEngine, members: np.ndarray, done: int, start: tuple | None
@@ -193,10 +200,10 @@ class BatchWork:
             self._proofs[member] = (proof, row)
             # Its plan is that of its potentials, whatever went before.
             self.plans.pop(member, None)
-            if relative_gap(float(lower[row]), float(upper[row])) <= enough[row]:
+            if self._gap(member, float(lower[row]), float(upper[row])) <= enough[row]:
                 self.status[member], self.iterations[member] = Status.CONVERGED, done
             elif last and is_rounding(upper[row] - lower[row], doubt[row]):
-                self.status[member], self.iterations[member] = Status.PRECISION, done
+                self.status[member], self.iterations[member] = Status.STALLED, done
         return np.array([member in self.status for member in members.tolist()])
 
     def _alone(self, precise: DenseEngine, member: int, done: int) -> None:
@@ -216,8 +223,8 @@ class BatchWork:
                     return
                 plan, lower = plan_upper(host, state.plan()), float(proof.lower[0])
                 best = proof if best is None or lower > float(best.lower[0]) else best
-                spare -= relative_gap(lower, plan.bound) <= self.tol
-                gap = relative_gap(lower, min(float(proof.upper[0]), plan.bound))
+                spare -= self._gap(member, lower, plan.bound) <= self.tol
+                gap = self._gap(member, lower, min(float(proof.upper[0]), plan.bound))
                 if spare <= 0 or done >= self.max_iter or not state.aim(gap):
                     bound = {name: getattr(best, name) for name in LOWER_PARTS}
                     self._explicit(member, plan, bound, (rows, cols), done)
@@ -304,17 +311,21 @@ class BatchWork:
             parts[field.name] = home.xp.take(joined, index, axis=0)
         found = Certificate(**parts)
         # What was proven without a step may be narrow enough.
-        doubts = to_numpy(found.upper - found.value + found.slack).tolist()
         ends = (to_numpy(found.lower).tolist(), to_numpy(found.upper).tolist())
-        for member, (lower, upper, doubt) in enumerate(zip(*ends, doubts, strict=True)):
+        for member, (lower, upper) in enumerate(zip(*ends, strict=True)):
             refuse_contradiction(lower, upper, f"member {member}")
             stopped = self.status[member] in (Status.INTERRUPTED, Status.STOPPED)
-            if not stopped and relative_gap(lower, upper) <= self.tol:
+            if not stopped and self._gap(member, lower, upper) <= self.tol:
                 self.status[member] = Status.CONVERGED
-            elif self.status[member] is Status.STALLED and is_rounding(upper - lower, doubt):
-                # Nothing narrower could be proven, because of rounding.
-                self.status[member] = Status.PRECISION
         return found
+
+
+def _gap_floors(terms: BatchTerms) -> np.ndarray:
+    """What the members' gaps are relative to at least, (B,); prices of mass are no scale here."""
+    mass = np.minimum(to_numpy(terms.a).sum(axis=1), to_numpy(terms.b).sum(axis=1))
+    means = to_numpy(terms.sizes).mean(axis=1).tolist()
+    etas, epss = (to_numpy(amount)[:, 0].tolist() for amount in (terms.eta, terms.eps))
+    return mass * np.array(list(map(gap_floor, means, etas, epss)))
 
 
 def _lower_parts(lower: Lower, kept: tuple[Any, Any], shape: tuple[int, int]) -> dict[str, Any]:

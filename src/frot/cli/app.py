@@ -1,47 +1,20 @@
-"""The command ``frot``: all commands put together, and the exit codes of their errors."""
+"""The command ``frot``: all commands put together."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
-from frot._base.errors import InputError, MissingDependencyError, SolverError
-from frot.cli.command import BAD_INPUT, FAILED, INTERRUPTED, CommandWithJson, complain
-from frot.cli.compare import compare
-from frot.cli.demo import demo
-from frot.cli.doctor import doctor
-from frot.cli.evaluate import evaluate
-from frot.cli.match import match
-from frot.cli.reproduce.command import Experiments, reproduce
-from frot.cli.select import select
-from frot.cli.solve import solve
-
-
-class Commands(TyperGroup):
-    """Commands whose errors are one sentence and an exit code instead of a traceback."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command that was asked for."""
-        try:
-            return super().invoke(ctx)
-        except (InputError, MissingDependencyError) as error:
-            complain(str(error))
-            raise typer.Exit(BAD_INPUT) from None
-        except SolverError as error:
-            complain(str(error))
-            raise typer.Exit(FAILED) from None
-        except KeyboardInterrupt:
-            complain("interrupted")
-            raise typer.Exit(INTERRUPTED) from None
-
+from frot.cli import demo, doctor, evaluate, match, select, solve
+from frot.cli.command import Command
 
 app = typer.Typer(
-    cls=Commands,
     name="frot",
     no_args_is_help=True,
-    # A traceback is for bugs; users' mistakes are caught above.
+    # So that paragraphs of the help are filled.
+    rich_markup_mode="markdown",
+    # A traceback is for bugs; users' mistakes are a sentence.
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -62,9 +35,12 @@ def root(
         typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Feature-robust optimal transport: exact, certified, on named groups of features."""
+    """Feature-robust optimal transport: certified, on named groups of features."""
 
 
-for one in (demo, solve, compare, select, match, evaluate, doctor):
-    app.command(cls=CommandWithJson, epilog=vars(one)["epilog"])(one)
-app.add_typer(reproduce, name="reproduce", cls=Experiments)
+app.command(cls=Command, epilog=solve.EXAMPLES)(solve.solve)
+app.command(cls=Command, epilog=select.EXAMPLES)(select.select)
+app.command(cls=Command, epilog=match.EXAMPLES)(match.match)
+app.command(cls=Command, epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command(cls=Command, epilog=demo.EXAMPLES)(demo.demo)
+app.command(cls=Command, epilog=doctor.EXAMPLES)(doctor.doctor)

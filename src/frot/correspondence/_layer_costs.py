@@ -109,6 +109,10 @@ class GridGeometry:
         found = 2.0 * mass - 2.0 * xp.astype(cosines, xp.float64)
         return xp.astype(found * self.home.double().bring(self.scale), self.home.dtype)[None, :]
 
+    def peaks(self) -> Any:
+        """No cosine is below -1."""
+        return 4.0 * self.home.bring(self.scale)[None, :]
+
     def least(self, u: Any, v: Any) -> Any:
         """No cost is negative."""
         count = self.shape[1]
@@ -124,10 +128,6 @@ class GridGeometry:
             np.broadcast_to(self._cosine_errors[:, None], (len(self.scale), k)) for k in self.size
         ]
         return StackGeometry(self.stack(), error=(each[0], 0.0 * each[1])).take(rows, cols)
-
-    def stand_in(self, rows: Any, cols: Any) -> GridGeometry:
-        """Cells stay where they are: those without weight cost no more than others do."""
-        return self
 
     def rows(self, part: slice) -> GridGeometry:
         """The costs of some rows only."""

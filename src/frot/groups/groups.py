@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from frot._base.contract import refuse_masked
 from frot._base.errors import InputError, brief
 from frot._base.files import check_path
 from frot._base.names import distinct, first_repeated
@@ -263,6 +264,7 @@ class Groups:
         return replace(self.subset(keep), dropped=(*self.dropped, *left))
 
     def _positions(self, keep: Sequence[str] | ArrayLike) -> NDArray[np.intp]:
+        refuse_masked(keep, "keep")
         array = np.atleast_1d(np.asarray(keep))
         if array.ndim != 1 or array.size == 0:
             raise InputError("keep chooses no group; name at least one")
@@ -285,30 +287,6 @@ class Groups:
         if unknown:
             raise InputError(f"keep holds {unknown[0]!r}, which is no group's name or number")
         return np.array([where[name] for name in array.tolist()], dtype=np.intp)
-
-    def require_disjoint(self) -> Groups:
-        """Return the groups, or raise an error if two of them share a feature.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from frot import Groups
-        >>> Groups(
-        ...     ("a", "b"), np.array([0, 1, 1]), np.array([0, 2, 3]), 2
-        ... ).require_disjoint()
-        Traceback (most recent call last):
-        ...
-        frot.InputError: groups 'a' and 'b' share feature 1; put it in one of them
-        """
-        if self.overlapping:
-            feature = int(np.argmax(self._counts > 1))
-            where = np.flatnonzero(self.flat == feature)[:2]
-            first, second = np.searchsorted(self.offsets, where, side="right") - 1
-            raise InputError(
-                f"groups {self.names[first]!r} and {self.names[second]!r} share feature {feature}; "
-                "put it in one of them"
-            )
-        return self
 
     @classmethod
     def parse(
@@ -449,6 +427,7 @@ class Groups:
         >>> Groups.from_sizes([2, 3], names=["signal", "noise"]).indices[1]
         array([2, 3, 4])
         """
+        refuse_masked(sizes, "sizes")
         array = np.asarray(sizes)
         if array.ndim != 1 or array.size == 0 or not np.issubdtype(array.dtype, np.integer):
             raise InputError(

@@ -8,7 +8,7 @@ alpha and any potential g, with f and g made feasible by two c-transforms of the
     \;\le\; \min_{\Pi} \langle \Pi, M_\alpha \rangle + r(\alpha) \;\le\; \text{optimum},
 
 where r is what the adversary is paid for alpha (its entropy), and alpha is one that it may choose:
-weights that it says are not in its set are projected into it first. Both are widened by what
+weights that are not in the (capped) simplex are projected into it first. Both are widened by what
 rounding in double precision can have done to them, each point by what it weighs.
 """
 
@@ -16,16 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import fsum, isinf
+from math import fsum
 
 import numpy as np
 
-from frot._base.arrays import TINY, to_numpy
+from frot._base.arrays import to_numpy
 from frot._base.errors import SolverError
 from frot._base.stopping import check_deadline
 from frot.costs.protocol import UNIT, blocks
 from frot.plans.feasible import apparent_error, marginal_error, round_plan, settle, sum_error
 from frot.plans.plan import Plan
+from frot.problem.adversary import SimplexFamily
 from frot.problem.problem import Problem
 
 # What a product below the smallest normal number may be off by; costs above the other are so much
@@ -52,9 +53,6 @@ LIGHTER = 1e-3
 WITHIN_DOUBT = 4.0
 # Marginals that sums show to be right to this share need no rounding.
 FEW_UNITS = 4.0 * UNIT
-# Units in their last places by which the masses of two sides may differ where no other arc can
-# carry the difference: that is all that is known of weights.
-LAST_PLACES = 64.0
 # Arcs that rounding added with more mass than this are no matter of rounding.
 LITTLE_MASS = 1e-7
 
@@ -110,9 +108,6 @@ def upper_bound(
     """
     if problem.marginals.soft:
         return _soft_upper(problem, plan)
-    if problem.costs.forbidden is not None:
-        arcs = plan if plan.is_sparse else Plan.from_arcs(*plan.arcs(), plan.shape)
-        return _along_its_arcs(problem, arcs, LAST_PLACES) or _no_plan(problem, plan)
     seen = 0.0 if plan.proven_marginals is not None else apparent_error(plan, problem.a, problem.b)
     if not rounded and seen > FEW_UNITS:
         whole, phi = round_plan(plan, problem.a, problem.b), None
@@ -278,12 +273,12 @@ def lower_bound(
 ) -> Lower:
     """Make (alpha, g) dual feasible and return the value it proves.
 
-    Weights that are not in the adversary's set are projected into it. `mixed` is
+    Weights that are not in the (capped) simplex are projected into it. `mixed` is
     ``problem.costs.mix(alpha)`` where the caller has it already, or anything that is nowhere above
     it; it is mixed again where the weights had to be projected.
     """
     adversary = problem.adversary
-    if not adversary.contains(alpha):
+    if isinstance(adversary, SimplexFamily) and not adversary.contains(alpha):
         alpha, mixed = adversary.project(alpha), None
     if mixed is None:
         mixed = problem.costs.mix(alpha)
@@ -512,21 +507,3 @@ def refuse_contradiction(lower: float, upper: float, solver: str) -> None:
             f"{solver}: the bounds [{lower!r}, {upper!r}] contradict each other; please report "
             "this problem"
         )
-
-
-def relative_gap(lower: float, upper: float) -> float:
-    """Return (upper - lower) relative to the larger of the two in size.
-
-    Examples
-    --------
-    >>> relative_gap(0.75, 1.0)
-    0.25
-    >>> relative_gap(0.0, 0.0)
-    0.0
-    """
-    if upper <= lower:
-        return 0.0
-    # Against a bound that is not known, all of the interval is open.
-    if isinf(upper) or isinf(lower):
-        return 1.0
-    return float((upper - lower) / max(abs(upper), abs(lower), TINY))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from frot._base.contract import gap_floor, relative_gap
 from frot.costs import MEMORY_BUDGET, Costs
 from frot.costs.protocol import blocks
 from frot.groups.groups import Groups
@@ -83,22 +84,20 @@ class Problem:
     @cached_property
     def independent(self) -> np.ndarray:
         """Group costs of the product plan a b^T of unit mass, shape (L,)."""
-        small = self._present()
+        small = self._present
         return small.costs.independent(*small.shares)
 
+    @cached_property
     def _present(self) -> Problem:
-        """The problem without points of zero weight, whose costs may be anything.
-
-        Costs on devices look at the weights themselves.
-        """
-        return self.support()[0] if self.costs.on_host else self
+        """The problem without points of zero weight, whose costs may be anything."""
+        return self.support()[0]
 
     @cached_property
     def sizes(self) -> np.ndarray:
         """Mean sizes of the costs of each group under a b^T, shape (L,)."""
         if self.costs.nonnegative:
             return self.independent
-        small = self._present()
+        small = self._present
         return small.costs.magnitudes(*small.shares)
 
     @property
@@ -112,6 +111,19 @@ class Problem:
     def mean_cost(self) -> float:
         """Mean size of the costs over points and groups: the unit that tolerances are meant in."""
         return float(self.sizes.sum()) / len(self.sizes)
+
+    @property
+    def largest_cost(self) -> float:
+        """A bound on the size of all costs between points with weight."""
+        return float(self._present.costs.peaks.max())
+
+    def gap(self, lower: float, upper: float) -> float:
+        """Return the relative width of an interval of this problem."""
+        terms = self.marginals
+        floor = gap_floor(self.mean_cost, self.adversary.eta, self.eps, terms.tau_a, terms.tau_b)
+        if not terms.kept:
+            floor *= min(fsum(self.a.tolist()), fsum(self.b.tolist()))
+        return relative_gap(lower, upper, floor)
 
     @cached_property
     def mass_error(self) -> float:

@@ -19,7 +19,7 @@ from frot._base.validate import (
 from frot.costs import FactoredCosts
 from frot.groups.groups import Groups
 from frot.plans.plan import Plan
-from frot.problem.bounds import FAINT, Lower, lower_bound, marginal_doubt, with_underflow
+from frot.problem.bounds import Lower, lower_bound
 from frot.problem.problem import Problem
 from frot.solvers.oracles import NetworkSimplex
 
@@ -48,10 +48,8 @@ class PointPair:
         return Problem(self.costs, self.a, self.b, names=("all",), points=(self.X, self.Y))
 
 
-def check_pair(
-    X: Any, Y: Any, a: Any, b: Any, normalise_weights: bool = False, any_mass: bool = False
-) -> PointPair:
-    """Check points and weights as `frot.solve` does; of `any_mass` where tau lets some go.
+def check_pair(X: Any, Y: Any, a: Any, b: Any, normalise_weights: bool = False) -> PointPair:
+    """Check points and weights as `frot.solve` does.
 
     Examples
     --------
@@ -62,14 +60,14 @@ def check_pair(
         if getattr(points, "ndim", 2) == 3:
             raise InputError(
                 f"{name}: has 3 dimensions, but points (n, d) are needed here; for a stack of "
-                "costs use frot.cutting_set or frot.solve_costs"
+                "costs use frot.solve_costs"
             )
     home = find_home(X=X, Y=Y, a=a, b=b)
     X, Y, columns = check_two_clouds(X, Y)
     check_flag(normalise_weights, "normalise_weights")
-    check_masses(a, b, normalise_weights or any_mass)
-    a = check_weights(a, X.shape[0], "a", normalise_weights, any_mass)
-    b = check_weights(b, Y.shape[0], "b", normalise_weights, any_mass)
+    check_masses(a, b, normalise_weights)
+    a = check_weights(a, X.shape[0], "a", normalise_weights)
+    b = check_weights(b, Y.shape[0], "b", normalise_weights)
     names = columns or tuple(str(feature) for feature in range(X.shape[1]))
     X, Y = to_numpy(X).astype(float), to_numpy(Y).astype(float)
     with np.errstate(over="ignore"):
@@ -99,17 +97,3 @@ def transport_at(problem: Problem, alpha: np.ndarray | None = None) -> ProvenPla
     mixed = problem.costs.mix(weights)
     found = NetworkSimplex()(mixed, problem.a, problem.b)
     return ProvenPlan(found.plan, lower_bound(problem, weights, found.g, mixed))
-
-
-def displacement_doubt(problem: Problem, plan: Plan, features: int) -> float:
-    """Bound what inexact marginals and underflow add to a sum of eigenvalues of displacements.
-
-    All directions together bound what any of them add. A matrix whose entries are off by u turns
-    its eigenvalues by d^2 u in sum at most.
-    """
-    doubt = float(marginal_doubt(problem, plan)[0])
-    if problem.mean_cost < FAINT:
-        nothing = np.zeros(1)
-        lost = with_underflow(problem, plan, nothing, nothing)[0]
-        doubt += 2.0 * features**2 * float(lost)
-    return doubt

@@ -55,7 +55,6 @@ def write_selection_report(
     permutation: PermutationTest | None = None,
     pictures: str | os.PathLike[str] | None = None,
     title: str = "Feature selection by robust optimal transport",
-    call: str = "",
     command: str = "",
     full_table: str = "",
     feature_names: Sequence[str] | None = None,
@@ -85,8 +84,8 @@ def write_selection_report(
     pictures : path, optional
         A folder for the pictures as .svg and .pdf too, as `write_selection_pictures` names them.
     title : str
-    call, command : str
-        Python code, and a command line, that reproduce the selection; shown as they are.
+    command : str
+        A command line that gives the selection, shown as it is.
     full_table : str
         Where the table of all features is, if the page has only the best 500.
     feature_names : sequence of str, length d, optional
@@ -111,7 +110,7 @@ def write_selection_report(
     True
     """
     check_is_fitted(selector)
-    path = check_page(path, title=title, call=call, command=command)
+    path = check_page(path, title=title, command=command)
     folder = None if pictures is None else check_path(pictures, "pictures")
     if permutation is not None and permutation.names != selector.groups_.names:
         raise InputError("permutation: is of other features than the selector; run it again")
@@ -130,7 +129,6 @@ def write_selection_report(
         "frot.selection",
         title=title,
         subtitle=f"{n:,} samples of {d:,} features: {classes}",
-        call=call,
         command=command,
         what=what,
         count=len(selector.scores_),

@@ -227,7 +227,6 @@ MAX_GROUPS = 1_000
 def write_report(
     result: Result,
     path: str | os.PathLike[str],
-    call: str = "",
     title: str = "Feature-robust optimal transport",
     *,
     command: str = "",
@@ -244,11 +243,9 @@ def write_report(
     result : Result
     path : path
         The .html file to write.
-    call : str
-        Python code that reproduces the result, shown as it is.
     title : str
     command : str
-        The same as a command line.
+        A command line that gives the result, shown as it is.
     groups : Groups, optional
         Which features are in which group, where the result does not know.
     feature_names : sequence of str, length d, optional
@@ -262,9 +259,9 @@ def write_report(
     Examples
     --------
     >>> import frot, tempfile
-    >>> call = "frot.solve([[0.0, 0.0]], [[1.0, 2.0]])"
-    >>> page = write_report(eval(call), Path(tempfile.mkdtemp()) / "page.html", call)
-    >>> call in page.read_text(encoding="utf-8")
+    >>> result = frot.solve([[0.0, 0.0]], [[1.0, 2.0]])
+    >>> page = write_report(result, Path(tempfile.mkdtemp()) / "page.html", "One point")
+    >>> "<h1>One point</h1>" in page.read_text(encoding="utf-8")
     True
     """
     if not isinstance(result, Result):
@@ -276,7 +273,7 @@ def write_report(
     features = None if result.points is None else result.points[0].shape[1]
     if feature_names is not None and features is not None:
         feature_names = check_feature_names(feature_names, features)
-    path = check_page(path, title=title, call=call, command=command)
+    path = check_page(path, title=title, command=command)
     result = result.numpy()
     if groups is None:
         groups = result.groups
@@ -286,7 +283,6 @@ def write_report(
         "result.html",
         title=title,
         subtitle=f"{n:,} to {m:,} points in {plural(count, 'group')} of features",
-        call=call,
         command=command,
         result=result,
         facts=[

@@ -17,10 +17,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from frot._base.stopping import check_deadline
-from frot.costs import Costs, ForbiddenCosts
 from frot.costs.protocol import UNIT
 from frot.plans.feasible import marginal_error
 from frot.plans.plan import Plan
@@ -29,7 +27,7 @@ from frot.problem.problem import Problem
 from frot.solvers.drive import Offer
 from frot.solvers.exact.interior import Interior, inside_cap
 from frot.solvers.exact.placement import Placement, place
-from frot.solvers.start import Start, allowed_plan
+from frot.solvers.start import Start
 
 # There is no room for more than this.
 MOST_GROUPS, MOST_COSTS, MOST_POINTS = 200, 20_000_000, 3_000
@@ -61,7 +59,6 @@ class EntropicArcs:
     reach: float
     centre: _Centre | None = None
     kept: tuple[np.ndarray, np.ndarray] | None = None
-    apart: SeparateParts | None = None
     target: float = FIRST_TARGET
     moved: bool = True
 
@@ -79,27 +76,17 @@ class EntropicArcs:
             Weights to begin with.
         """
         _, n, m = problem.shape
-        apart = SeparateParts.of(problem)
-        problem = problem if apart is None else apart.cut(problem)
         # So many eps above the best arcs of its points an arc carries next to nothing.
         reach = float(np.log(1.0 / (LEFT_OUT * min(max(tol, 1e-14), 1e-2))))
         if n * m <= ALL_ARCS or problem.mean_cost == 0.0:
-            return cls._whole(problem, reach, alpha)._split(apart)
+            return cls._whole(problem, reach, alpha)
         placed = _last(place(problem, Start(alpha)))
         found = cls(problem, placed.interior, placed.flipped, placed.unit, placed.mass_unit, reach)
         inside = found.interior
         inside.eps = problem.eps / placed.unit
         inside.log_product = found.log_product(inside.rows, inside.cols)
         inside.shares = found.shares(inside.log_product)
-        return found._split(apart)
-
-    def _split(self, apart: SeparateParts | None) -> EntropicArcs:
-        """Hold a potential of every part fixed."""
-        if apart is not None:
-            self.apart = apart
-            self.interior.parts = apart.rows if self.flipped else apart.cols
-            self.interior.index()
-        return self
+        return found
 
     @classmethod
     def _whole(cls, problem: Problem, reach: float, alpha: np.ndarray | None) -> EntropicArcs:
@@ -115,19 +102,14 @@ class EntropicArcs:
         sides = (problem.a, problem.b)
         a, b = (side / mass_unit for side in (sides[::-1] if flipped else sides))
         rows, cols = np.repeat(np.arange(len(a)), len(b)), np.tile(np.arange(len(b)), len(a))
-        shut = problem.costs.forbidden
-        if shut is not None:
-            allowed = ~(shut.T if flipped else shut).ravel()
-            rows, cols = rows[allowed], cols[allowed]
         costs = problem.costs.at(*((cols, rows) if flipped else (rows, cols))) / unit
-        centre = _Centre.of(costs, rows, cols, a, b, whole=shut is None)
+        centre = _Centre.of(costs, rows, cols, a, b, whole=True)
         costs -= centre.at(rows, cols)
         log_product = np.log(a[rows]) + np.log(b[cols]) + np.log(mass_unit)
         x = np.exp(log_product)
         spread = _spreads(costs, rows, cols, x, a, b)
         offsets = centre.offsets(a, b)
-        # Where arcs are forbidden, whoever is out could not be brought back in.
-        kept = None if shut is not None else _matter(x * spread, rows, cols, a, b)
+        kept = _matter(x * spread, rows, cols, a, b)
         if kept is not None:
             # Points that could not matter less: their arcs are out, what they cost stays.
             on = kept[0][rows] & kept[1][cols]
@@ -158,9 +140,7 @@ class EntropicArcs:
         """Whether all arcs are in."""
         if self.kept is not None:
             return True
-        shut = self.problem.costs.forbidden
-        closed = 0 if shut is None else int(shut.sum())
-        return len(self.interior.x) + closed == len(self.problem.a) * len(self.problem.b)
+        return len(self.interior.x) == len(self.problem.a) * len(self.problem.b)
 
     @property
     def arcs(self) -> tuple[np.ndarray, np.ndarray]:
@@ -217,7 +197,7 @@ class EntropicArcs:
             found = found + self.weights() @ taken[:, sides[0]]
         whole = np.full(self.problem.shape[1], -np.inf)
         whole[sides[0]] = found * self.unit
-        return whole if self.apart is None else self.apart.move(self.weights(), whole, self.problem)
+        return whole
 
     def plan(self) -> Plan:
         """The plan on the arcs, nearly feasible."""
@@ -272,8 +252,8 @@ def arcs_suit(problem: Problem) -> bool:
     """Whether an interior point has room for the arcs of a problem, and costs to look at."""
     count, n, m = problem.shape
     few = count <= MOST_GROUPS and count * n * m <= MOST_COSTS and n + m <= MOST_POINTS
-    # Where nothing costs anything the product plan is the answer, unless it is forbidden.
-    return few and (problem.mean_cost > 0.0 or problem.costs.forbidden is not None)
+    # Where nothing costs anything the product plan is the answer.
+    return few and problem.mean_cost > 0.0
 
 
 def plan_upper(problem: Problem, plan: Plan) -> Upper:
@@ -356,92 +336,3 @@ def _spreads(
 ROUNDING = 64.0 * UNIT
 # Arcs so many eps above their potentials are empty: exp(-50) is nothing next to one.
 EMPTY = 50.0
-
-
-@dataclass(frozen=True, eq=False)
-class SeparateParts:
-    """Parts of a problem between which no plan moves anything, though arcs there may be allowed.
-
-    Where costs are infinite, some arcs that are not may be empty in every plan that is left: with n
-    points on each side and all arcs (i, j) with j < i forbidden, all but the diagonal is.
-    Potentials that keep such an arc empty are infinite, and an interior point that looks for them
-    never ends. An arc can carry mass if and only if a cycle of the residual graph of some plan uses
-    it: there every allowed arc may be used forwards, and those with mass backwards. Its strongly
-    connected parts are therefore solved without the arcs between them, which make no cycle. Proofs
-    are about all arcs: adding a constant to the potentials of a part's rows and taking it off those
-    of its columns changes nothing inside, and such constants, growing along the arcs between the
-    parts, empty them.
-
-    To which part every row and column belongs is in `rows`, (n,), and `cols`, (m,).
-
-    Examples
-    --------
-    >>> costs = ForbiddenCosts.of_stack(np.array([[[0.0, 1.0], [np.inf, 0.0]]]))
-    >>> half = np.array([0.5, 0.5])
-    >>> parts = SeparateParts.of(Problem(costs, half, half, eps=1.0))
-    >>> parts.inside.tolist()
-    [[True, False], [False, True]]
-    >>> parts.cut(Problem(costs, half, half, eps=1.0)).costs.forbidden
-    array([[False,  True],
-           [ True, False]])
-    """
-
-    costs: Costs
-    rows: np.ndarray
-    cols: np.ndarray
-
-    @classmethod
-    def of(cls, problem: Problem) -> SeparateParts | None:
-        """The parts of a problem, all of whose points have weight; None if no arc is forbidden."""
-        shut = problem.costs.forbidden
-        if shut is None:
-            return None
-        # It loads all of SciPy's sparse linear algebra, which few runs need.
-        from scipy.sparse import csgraph
-
-        n, m = shut.shape
-        i, j, mass = allowed_plan(shut, problem.a, problem.b).arcs()
-        used = mass > ROUNDING * np.minimum(problem.a[i], problem.b[j])
-        rows, cols = np.nonzero(~shut)
-        tails = np.concatenate([rows, n + j[used]])
-        heads = np.concatenate([n + cols, i[used]])
-        graph = sparse.csr_array((np.ones(len(tails)), (tails, heads)), shape=(n + m, n + m))
-        _, part = csgraph.connected_components(graph, directed=True, connection="strong")
-        return cls(problem.costs, part[:n], part[n:])
-
-    @property
-    def inside(self) -> np.ndarray:
-        """Whether arcs are within a part, (n, m)."""
-        return self.rows[:, None] == self.cols
-
-    def cut(self, problem: Problem) -> Problem:
-        """The problem without arcs between the parts; its plans are the same."""
-        shut = self.costs.forbidden
-        assert shut is not None
-        base = self.costs.base if isinstance(self.costs, ForbiddenCosts) else self.costs
-        # What costs are like is known from the problem as it was given.
-        return problem.having(costs=ForbiddenCosts(base, shut | ~self.inside))
-
-    def move(self, alpha: np.ndarray, f: np.ndarray, problem: Problem) -> np.ndarray:
-        r"""Return the rows' potentials, parts so far apart that arcs between them are empty.
-
-        A constant c a part, with :math:`c_T \ge c_S + f_i + g_j - M_{ij}` and some eps more for
-        every allowed arc from a row of S to a column of T: the longest path of each.
-        """
-        # Loaded where forbidden arcs are: all of SciPy's special functions come along.
-        from scipy.special import logsumexp
-
-        mixed, eps, inside = self.costs.mix(alpha), problem.eps, self.inside
-        scores = np.where(inside, (f[:, None] - mixed) / eps, -np.inf)
-        g = -eps * np.asarray(logsumexp(scores, axis=0, b=problem.a[:, None]))
-        i, j = np.nonzero(~inside & np.isfinite(mixed))
-        over = f[i] + g[j] - mixed[i, j] + EMPTY * eps
-        tails, heads = self.rows[i], self.cols[j]
-        found = np.zeros(max(self.rows.max(), self.cols.max()) + 1)
-        for _ in range(len(found)):
-            ahead = found.copy()
-            np.maximum.at(ahead, heads, found[tails] + over)
-            if (ahead == found).all():
-                break
-            found = ahead
-        return f + found[self.rows]

@@ -14,7 +14,7 @@ from frot._base.stopping import DeadlineError, deadline, no_deadline, seconds_le
 from frot.costs import StackedCosts
 from frot.plans.plan import Plan
 from frot.problem.adversary import SimplexFamily
-from frot.problem.bounds import is_rounding, relative_gap
+from frot.problem.bounds import is_rounding
 from frot.problem.problem import Problem
 from frot.solvers.drive import Driven, Offer
 from frot.solvers.entropic.arcs import EntropicArcs, arcs_suit, plan_upper
@@ -23,7 +23,7 @@ from frot.solvers.frank_wolfe import best_mixture
 from frot.solvers.sinkhorn.ascent import ascend
 from frot.solvers.sinkhorn.engine import Engine, Point, distances
 from frot.solvers.sinkhorn.run import EntropicRun, proof_seconds
-from frot.solvers.start import Start, first_plans
+from frot.solvers.start import Start
 
 # Points that may be within the tolerance are certified, and one in so many others.
 PROVE_EVERY = 20
@@ -105,11 +105,6 @@ class Entropic(Driven):
             raise InputError("eps: Entropic needs eps > 0; pass eps=... or use solver='exact'")
 
     @property
-    def takes_zero_weights(self) -> bool:
-        """Points of zero weight get the potentials that the others imply."""
-        return True
-
-    @property
     def penalties(self) -> frozenset[str]:
         """Supports the penalty "kl"."""
         return frozenset({"kl"})
@@ -132,8 +127,7 @@ class Entropic(Driven):
         spent = on_arcs and _arcs_first(problem)
         if spent and (yield from self._squeeze(run, start.alpha)):
             return
-        # Rounding a plan of potentials would put mass on arcs that may be forbidden.
-        if not run.forbidden and (yield from self._climbs(run, start, on_arcs and not spent)):
+        if (yield from self._climbs(run, start, on_arcs and not spent)):
             return
         if on_arcs:
             yield from self._without_eps(run)
@@ -176,7 +170,7 @@ class Entropic(Driven):
             upper = replace(upper, plan=whole, value=max(upper.value, lower.bound))
             best = run.spread(lower, rows, cols)
             yield Offer(upper, best)
-        if best is not None and not run.forbidden:
+        if best is not None:
             yield from self._climb(run, run.engine.double(), *run.restart_from(best))
             if host.shape[0] > 1 and host.shape[1] * host.shape[2] <= MIXED_UP_TO:
                 yield from self._mixtures(run, best.alpha)
@@ -215,14 +209,11 @@ class Entropic(Driven):
     def before_any(self, problem: Problem) -> Offer:
         """Bounds that count the entropy: of the product plan, or of a pass over few points."""
         run = EntropicRun(problem, self.tol)
-        if problem.shape[1] * problem.shape[2] > PASS_UP_TO and not run.forbidden:
+        if problem.shape[1] * problem.shape[2] > PASS_UP_TO:
             return Offer(*run.product())
         engine = run.engine.double()
         alpha = engine.terms.home.bring(np.full((1, problem.shape[0]), 1.0 / problem.shape[0]))
         g = engine.terms.home.xp.zeros_like(engine.terms.b)
-        if run.forbidden:
-            # Proofs round plans by arcs that may be forbidden; potentials prove all the same.
-            return Offer(plan_upper(problem, first_plans(problem)[0]), run.prove_lower(alpha, g))
         return Offer(*run.prove(alpha, g))
 
     def _squeeze(self, run: EntropicRun, alpha: np.ndarray | None) -> Generator[Offer, None, bool]:
@@ -244,8 +235,8 @@ class Entropic(Driven):
             plan = plan_upper(host, state.plan())
             value = max(plan.value, lower.bound)
             plan = replace(plan, plan=plan.plan.expand(rows, cols, shape), value=value)
-            gap = relative_gap(lower.bound, plan.bound)
-            late = upper is not None and relative_gap(lower.bound, upper.bound) > self.tol
+            gap = host.gap(lower.bound, plan.bound)
+            late = upper is not None and host.gap(lower.bound, upper.bound) > self.tol
             best = plan if upper is None or (late and plan.bound < upper.bound) else upper
             done = is_rounding(best.bound - lower.bound, best.bound - best.value + lower.slack)
             if gap <= self.tol and late and state.moved and spare > 0 and not done:
@@ -253,7 +244,7 @@ class Entropic(Driven):
                 yield Offer(None, lower)
                 continue
             yield Offer(best if best.bound < np.inf else None, lower)
-            if done or not state.aim(min(gap, relative_gap(lower.bound, best.bound))):
+            if done or not state.aim(min(gap, host.gap(lower.bound, best.bound))):
                 return done
 
     def _climb(
@@ -293,7 +284,7 @@ class Entropic(Driven):
                 margins = upper.bound - upper.value + lower.slack
                 # Single precision is left where little is left to gain by it.
                 rounded = is_rounding(width, margins)
-                if rounded and single and relative_gap(lower.bound, upper.bound) > self.tol:
+                if rounded and single and run.problem.gap(lower.bound, upper.bound) > self.tol:
                     # That may be what single precision made of potentials: it is no last word.
                     return at
                 yield Offer(upper, lower)
@@ -310,12 +301,7 @@ class Entropic(Driven):
 
 def _few_enough(problem: Problem) -> bool:
     """Whether an interior point has room for the arcs of a problem."""
-    few = arcs_suit(problem)
-    if not few and problem.costs.forbidden is not None:
-        raise InputError(
-            "C: has too many costs for infinite ones among them and eps > 0; leave eps out"
-        )
-    return few
+    return arcs_suit(problem)
 
 
 def _arcs_first(problem: Problem) -> bool:
@@ -325,7 +311,7 @@ def _arcs_first(problem: Problem) -> bool:
     small = problem.eps < SMALL_EPS * problem.mean_cost
     small = small and problem.eps < SMALL_EPS * problem.typical_cost
     few = count > 1 and n * m * (count + 10) <= FEW_COSTS
-    return small or few or problem.costs.forbidden is not None
+    return small or few
 
 
 # The problem without eps is solved to this share of the tolerance.
@@ -351,5 +337,5 @@ def without_eps(problem: Problem, tol: float) -> Iterator[Offer]:
             yield Offer()
             continue
         yield Offer(plan_upper(problem, upper.plan), lower)
-        if relative_gap(lower.bound, upper.bound) <= CLOSER * tol:
+        if problem.gap(lower.bound, upper.bound) <= CLOSER * tol:
             return
