@@ -29,7 +29,7 @@ from typing import Any
 from frot.solvers.sinkhorn._scaling import Near
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import Point, Search, distances, gaps, regrets, select, take
-from frot.solvers.sinkhorn.newton import newton_step
+from frot.solvers.sinkhorn.newton import newton_path, newton_step
 from frot.solvers.sinkhorn.terms import BatchTerms
 
 # The step grows when the dual rose and shrinks when it fell.
@@ -203,7 +203,7 @@ class Ascent:
             if self.single:
                 # Second derivatives are for double precision.
                 return False
-            self.in_newton, self.idle, self.narrowest = True, 0, self._width()
+            self._enter_newton()
         if self.in_newton:
             self._newton()
             return True
@@ -245,7 +245,9 @@ class Ascent:
                 self.floor = max(0.3 * self.floor, noise)
             self.closeness = Near(0.3 * self.closeness.share, self.floor)
         else:
-            aim = xp.clip(engine.patience * gap, self.floor, None)
+            # What wrong columns cost is a share of the mean cost, which may be far above the value.
+            share = xp.clip(xp.abs(at.dual) / terms.scale[:, 0], None, 1.0)
+            aim = xp.clip(share * xp.clip(engine.patience * gap, self.floor, None), noise, None)
             self.closeness = xp.minimum(self.closeness, aim)
         ahead = engine.sweep(
             mirror_step(terms, at.alpha, at.phi, self.length), at.g, self.closeness
@@ -258,18 +260,29 @@ class Ascent:
         length = self.length * terms.pick(rose, GROW, SHRINK)
         self.length = xp.minimum(length, LARGEST_STEP / terms.scale)
 
+    def _enter_newton(self) -> None:
+        """Begin with Newton's steps; if they have led nowhere before, at a larger eps."""
+        xp, here, width = self.engine.terms.home.xp, self.at, self._width(self.at)
+        if self.tries > 0:
+            assert isinstance(self.engine, DenseEngine)
+            ahead, self.damping = newton_path(self.engine, here), None
+            better = (self._width(ahead) < width) | (ahead.dual > here.dual)
+            self.at = select(xp, better, ahead, here)
+        self.in_newton, self.idle, self.narrowest = True, 0, self._width(self.at)
+
     def _newton(self) -> None:
         """Take one of Newton's steps, the last if some have brought no member's values closer."""
         assert isinstance(self.engine, DenseEngine)
-        xp = self.engine.terms.home.xp
+        xp, before = self.engine.terms.home.xp, self.at.dual
         self.at, self.damping = newton_step(self.engine, self.at, self.damping)
-        width = self._width()
-        self.idle = 0 if bool(xp.any(width < 0.9 * self.narrowest)) else self.idle + 1
+        width = self._width(self.at)
+        closer = (width < 0.9 * self.narrowest) | (self.at.dual - before > 0.1 * width)
+        self.idle = 0 if bool(xp.any(closer)) else self.idle + 1
         self.narrowest = xp.minimum(self.narrowest, width)
         if self.idle == NEWTON_PATIENCE:
             self.in_newton, self.tries = False, self.tries + 1
             self.due, self.again = self.count + NEWTON_AFTER, self.count + 1
 
-    def _width(self) -> Any:
-        at = self.at
+    def _width(self, at: Point) -> Any:
+        """How far apart the values of a point are, (B,), and what its wrong columns may cost."""
         return abs(at.primal - at.dual) + self.engine.terms.scale[:, 0] * at.error
