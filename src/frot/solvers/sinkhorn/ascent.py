@@ -29,7 +29,7 @@ from typing import Any
 from frot.solvers.sinkhorn._scaling import Near
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import Point, Search, distances, gaps, regrets, select, take
-from frot.solvers.sinkhorn.newton import newton_path, newton_step
+from frot.solvers.sinkhorn.newton import Trust, newton_path, newton_step
 from frot.solvers.sinkhorn.terms import BatchTerms
 
 # The step grows when the dual rose and shrinks when it fell.
@@ -172,7 +172,7 @@ class Ascent:
         # mirror step on they may be again.
         self.count, self.due, self.tries, self.again = 0, NEWTON_AFTER, 0, 0
         self.in_newton, self.idle = False, 0
-        self.damping: Any = None
+        self.trust: Trust | None = None
         self.narrowest: Any = None
 
     def __iter__(self) -> Iterator[Point]:
@@ -189,7 +189,9 @@ class Ascent:
         xp, engine = self.engine.terms.home.xp, self.engine
         assert isinstance(engine, DenseEngine)
         self.engine, self.at = engine.members(index), take(xp, index, self.at)
-        for name in ("length", "closeness", "damping", "narrowest"):
+        if self.trust is not None:
+            self.trust = self.trust.members(xp, index)
+        for name in ("length", "closeness", "narrowest"):
             part = getattr(self, name)
             if part is not None and not isinstance(part, Near):
                 setattr(self, name, xp.take(part, index, axis=0))
@@ -265,7 +267,7 @@ class Ascent:
         xp, here, width = self.engine.terms.home.xp, self.at, self._width(self.at)
         if self.tries > 0:
             assert isinstance(self.engine, DenseEngine)
-            ahead, self.damping = newton_path(self.engine, here), None
+            ahead, self.trust = newton_path(self.engine, here), None
             better = (self._width(ahead) < width) | (ahead.dual > here.dual)
             self.at = select(xp, better, ahead, here)
         self.in_newton, self.idle, self.narrowest = True, 0, self._width(self.at)
@@ -274,7 +276,8 @@ class Ascent:
         """Take one of Newton's steps, the last if some have brought no member's values closer."""
         assert isinstance(self.engine, DenseEngine)
         xp, before = self.engine.terms.home.xp, self.at.dual
-        self.at, self.damping = newton_step(self.engine, self.at, self.damping)
+        trust = self.trust or Trust.begin(self.engine.terms)
+        self.at, self.trust = newton_step(self.engine, self.at, trust)
         width = self._width(self.at)
         closer = (width < 0.9 * self.narrowest) | (self.at.dual - before > 0.1 * width)
         self.idle = 0 if bool(xp.any(closer)) else self.idle + 1

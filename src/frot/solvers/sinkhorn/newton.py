@@ -31,7 +31,7 @@ of :math:`A^{-1}`, A being what they weigh; and columns that need not be have
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -62,14 +62,34 @@ PATH_FROM, PATH_FACTOR, PATH_CLOSE, PATH_STEPS = 0.25, 0.25, 1e-2, 10
 LEAST_ROOM = 1e-12
 
 
-def newton_step(engine: DenseEngine, at: Point, damping: Any) -> tuple[Point, Any]:
-    """Take a step; return the point and the damping for the next.
+class Trust(NamedTuple):
+    """What a step takes over from the one before: delta, (B, 1), and mu, (B,).
+
+    Damping falls where steps are good; the barrier only falls, or a step that overshoots, and whose
+    plan pays a lot in some group, would send the weights back to where they came from.
+    """
+
+    damping: Any
+    barrier: Any
+
+    @classmethod
+    def begin(cls, terms: BatchTerms) -> Trust:
+        """Little damping, and any barrier."""
+        return cls(1e-4 * terms.scale, terms.home.xp.inf + 0.0 * terms.scale[:, 0])
+
+    def members(self, xp: Any, index: Any) -> Trust:
+        """That of some members only."""
+        return Trust(*(xp.take(part, index, axis=0) for part in self))
+
+
+def newton_step(engine: DenseEngine, at: Point, trust: Trust) -> tuple[Point, Trust]:
+    """Take a step; return the point, and what the next one takes over.
 
     A member that no step helps stays where it is, and gets a larger damping.
     """
     # Where numbers leave their range no direction is usable: that is looked for, not warned of.
     with quiet():
-        return _step(engine, at, damping)
+        return _step(engine, at, trust)
 
 
 def newton_path(engine: DenseEngine, at: Point) -> Point:
@@ -84,24 +104,22 @@ def newton_path(engine: DenseEngine, at: Point) -> Point:
     alpha, g = terms.project(at.alpha + 1e-3 / at.alpha.shape[1]), xp.zeros_like(at.g)
     while True:
         above = replace(engine, terms=replace(terms, eps=level))
-        ahead, damping = above.sweep(alpha, g, PATH_CLOSE, 20), None
+        ahead, trust = above.sweep(alpha, g, PATH_CLOSE, 20), Trust.begin(terms)
         for _ in range(PATH_STEPS):
             if bool(xp.all((ahead.error <= PATH_CLOSE) & (gaps(xp, ahead) <= PATH_CLOSE))):
                 break
-            ahead, damping = newton_step(above, ahead, damping)
+            ahead, trust = newton_step(above, ahead, trust)
         if not bool(xp.any(level > terms.eps)):
             return ahead
         alpha, g = ahead.alpha, ahead.g
         level = xp.maximum(PATH_FACTOR * level, terms.eps)
 
 
-def _step(engine: DenseEngine, at: Point, damping: Any) -> tuple[Point, Any]:
-    xp, terms = engine.terms.home.xp, engine.terms
+def _step(engine: DenseEngine, at: Point, trust: Trust) -> tuple[Point, Trust]:
+    xp, terms, damping = engine.terms.home.xp, engine.terms, trust.damping
     check_deadline()
-    if damping is None:
-        damping = 1e-4 * terms.scale
     at = replace(at, alpha=_revived(terms, at.alpha, at.phi))
-    barrier = _barrier(terms, at.alpha, at.phi)
+    barrier = xp.minimum(trust.barrier, _barrier(terms, at.alpha, at.phi))
     dg, dalpha = _direction(engine, at, damping, barrier)
     if not terms.soft:
         # A constant on all columns changes nothing, and in large numbers all digits of the others.
@@ -127,7 +145,7 @@ def _step(engine: DenseEngine, at: Point, damping: Any) -> tuple[Point, Any]:
         length = xp.where(rose[:, None], length, SHORTER * length)
     damping = damping * terms.pick(rose, LESS, MORE)
     damping = xp.minimum(xp.maximum(damping, LEAST * terms.scale), MOST * terms.scale)
-    return best, damping
+    return best, Trust(damping, barrier)
 
 
 def _longest(terms: BatchTerms, at: Point, dg: Any, dalpha: Any) -> Any:
