@@ -174,6 +174,7 @@ class Ascent:
         self.in_newton, self.idle = False, 0
         self.trust: Trust | None = None
         self.narrowest: Any = None
+        self.highest: Any = None
 
     def __iter__(self) -> Iterator[Point]:
         while self.advance():
@@ -182,7 +183,7 @@ class Ascent:
     def tighten(self, tol: float) -> None:
         """Sweep for another gap from now on."""
         # Sweeps that get closer than rounding does are for nothing.
-        self.floor = max(0.1 * tol, self.engine.noise)
+        self.tol, self.floor = tol, max(0.1 * tol, self.engine.noise)
 
     def keep(self, index: Any) -> None:
         """Go on with some members only, which do not notice."""
@@ -191,7 +192,7 @@ class Ascent:
         self.engine, self.at = engine.members(index), take(xp, index, self.at)
         if self.trust is not None:
             self.trust = self.trust.members(xp, index)
-        for name in ("length", "closeness", "narrowest"):
+        for name in ("length", "closeness", "narrowest", "highest"):
             part = getattr(self, name)
             if part is not None and not isinstance(part, Near):
                 setattr(self, name, xp.take(part, index, axis=0))
@@ -270,16 +271,20 @@ class Ascent:
             ahead, self.trust = newton_path(self.engine, here), None
             better = (self._width(ahead) < width) | (ahead.dual > here.dual)
             self.at = select(xp, better, ahead, here)
-        self.in_newton, self.idle, self.narrowest = True, 0, self._width(self.at)
+        self.in_newton, self.idle = True, 0
+        self.narrowest, self.highest = self._width(self.at), self.at.dual
 
     def _newton(self) -> None:
         """Take one of Newton's steps, the last if some have brought no member's values closer."""
         assert isinstance(self.engine, DenseEngine)
-        xp, before = self.engine.terms.home.xp, self.at.dual
+        xp = self.engine.terms.home.xp
         trust = self.trust or Trust.begin(self.engine.terms)
         self.at, self.trust = newton_step(self.engine, self.at, trust)
         width = self._width(self.at)
-        closer = (width < 0.9 * self.narrowest) | (self.at.dual - before > 0.1 * width)
+        # Far from the optimum the dual value rises, and the primal says nothing yet.
+        rose = self.at.dual > self.highest + self.tol * xp.abs(self.highest)
+        closer = (width < 0.9 * self.narrowest) | rose
+        self.highest = xp.maximum(self.highest, self.at.dual)
         self.idle = 0 if bool(xp.any(closer)) else self.idle + 1
         self.narrowest = xp.minimum(self.narrowest, width)
         if self.idle == NEWTON_PATIENCE:
