@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INPUTS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-anndata test-minimum docs dist lint format bench clean
+.PHONY: help demo test test-anndata test-minimum docs dist lint format bench paper clean
 
 help:
 	@echo "make demo    install frot with plotting into .venv and run its demo"
@@ -18,6 +18,7 @@ help:
 	@echo "make lint    ruff, pyright and the order of imports only"
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make bench   run every script in benchmarks/"
+	@echo "make paper   run every experiment that there is data for; verdicts into docs/, figures into out/"
 	@echo "make clean   remove the environments, caches and build outputs"
 
 # A stamp per set of extras: whoever only wants the demo does not wait for the test tools.
@@ -30,10 +31,14 @@ $(BIN)/python:
 
 .venv/.test: $(INPUTS) | $(BIN)/python
 	$(PIP) install --constraint constraints.txt --editable ".[test]"
-	@touch $@ .venv/.demo .venv/.docs
+	@touch $@ .venv/.demo .venv/.docs .venv/.paper
 
 .venv/.docs: $(INPUTS) | $(BIN)/python
 	$(PIP) install --constraint constraints.txt --editable ".[docs]"
+	@touch $@ .venv/.demo
+
+.venv/.paper: $(INPUTS) | $(BIN)/python
+	$(PIP) install --constraint constraints.txt --editable ".[paper]"
 	@touch $@ .venv/.demo
 
 demo: .venv/.demo
@@ -54,13 +59,13 @@ test: lint .venv-anndata/.ready
 	$(MAKE) --no-print-directory test-anndata
 
 test-anndata: .venv-anndata/.ready
-	$(CELLS) -m pytest -q tests/selection/test_anndata.py tests/selection/test_h5ad.py tests/cells/test_adata.py
+	$(CELLS) -m pytest -q tests/selection/test_anndata.py tests/selection/test_h5ad.py
 
 # The lower bounds of pyproject.toml, with the oldest Python there is (make test-minimum OLDEST=...).
 # The oldest scikit-learn cannot read the names of columns of polars 2.
 OLDEST ?= python3.10
 LOWEST := .venv-minimum/bin/python
-LOWEST_EXTRAS := plot tables excel torch dask selection correspondence
+LOWEST_EXTRAS := plot tables torch dask selection correspondence
 
 .venv-minimum/.ready: pyproject.toml .ci/minimum.py
 	$(OLDEST) -m venv .venv-minimum
@@ -101,6 +106,10 @@ bench: .venv/.test
 		echo "== $$script"; $(BIN)/python "$$script"; \
 	done
 
+# Options for all experiments: make paper OPTIONS="--pairs 10". The page is out/index.html.
+paper: .venv/.paper
+	$(BIN)/python experiments --verdicts docs/paper_verdicts.md $(OPTIONS)
+
 clean:
 	rm -rf .venv .venv-anndata .venv-minimum build dist docs/_build docs/auto_examples docs/api/generated .pytest_cache .ruff_cache .hypothesis src/*.egg-info
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests benchmarks experiments -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

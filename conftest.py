@@ -30,10 +30,8 @@ collect_ignore_glob += [] if find_spec("anndata") else ["tests/selection/test_h5
 # Groups of few tests that take long, the longest first.
 LONG = (
     "alone",
-    "app",
     "browser",
     "site",
-    "tests/app/test_genes.py",
     "tests/cli/reproduce/test_correspondence.py",
     "tests/test_invariances.py",
     "tests/benchmarks/test_fuzz.py",
@@ -41,7 +39,6 @@ LONG = (
     "tests/test_packaging.py",
     "tests/benchmarks/test_pool.py",
     "tests/cli/reproduce/test_calibration.py",
-    "tests/cli/reproduce/test_poses.py",
     "tests/base/test_orphans.py",
 )
 

@@ -33,7 +33,8 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "sphinxcontrib.typer",
 ]
-exclude_patterns = ["_build", "_templates", "_ext"]
+# The page of the paper includes the last two.
+exclude_patterns = ["_build", "_templates", "_ext", "paper_verdicts.md", "paper_remarks.md"]
 templates_path = ["_templates"]
 nitpicky = False
 
@@ -71,7 +72,7 @@ html_math_renderer = "mathml"
 html_show_sourcelink = False
 html_copy_source = False
 # Pages that stand alone have the width of the window.
-ALONE = ["index", "start", "cli", "app", "benchmarks", "paper", "changelog", "policy"]
+ALONE = ["index", "start", "cli", "benchmarks", "paper", "changelog", "policy"]
 html_sidebars = {name: [] for name in ALONE}
 html_theme_options = {
     "github_url": REPOSITORY,

@@ -34,8 +34,8 @@ POINTS = {
     "no points": ((X[:0], Y), r"X: has no points \(shape \(0, 4\)\)"),
     "no features": ((X[:, :0], Y[:, :0]), "X: has no features"),
     "other features": ((X, Y[:, 1:]), "X, Y: have 4 and 3 features; they must be the same"),
-    "overflow": ((1e200 * X, Y), "costs: are infinite or NaN; scale the points down"),
-    "the end of floats": ((np.sign(X) * 1.7e308, Y), "costs: are infinite or NaN"),
+    "overflow": ((1e200 * X, Y), "costs: some are infinite or NaN; rescale the points"),
+    "the end of floats": ((np.sign(X) * 1.7e308, Y), "costs: some are infinite or NaN"),
 }
 
 OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
@@ -69,7 +69,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     # Metrics and normalisation
     "an unknown metric": ({"metric": "manhatten"}, "metric: 'manhatten' is neither a callable"),
     "a mistyped metric": ({"metric": "citiblock"}, "did you mean 'cityblock'"),
-    "a metric of NaN": ({"metric": lambda u, v: np.nan}, "costs: are infinite or NaN"),
+    "a metric of NaN": ({"metric": lambda u, v: np.nan}, "costs: some are infinite or NaN"),
     "a metric of text": ({"metric": lambda u, v: "far"}, "metric: could not be computed"),
     "an unknown normalisation": ({"normalise": "max"}, "normalise: 'max' is none of 'none'"),
     "a prior of a wrong length": ({"prior": [1.0]}, r"prior: has shape \(1,\)"),
@@ -143,7 +143,10 @@ def test_options(mistake):
 @pytest.mark.parametrize(
     ("options", "part"),
     [
-        ({"a": [1.7e308] * 3, "normalise_weights": True}, "a: the weights sum to infinity"),
+        (
+            {"a": [1.7e308] * 3, "normalise_weights": True},
+            "a: the weights sum to inf; rescale",
+        ),
         ({"eta": 10**400}, "eta"),
         ({"start": "warm"}, "start"),
         ({"start": [[0.5], [0.2, 0.3]]}, "start"),
@@ -163,9 +166,9 @@ class TestCostStacks:
         [
             (np.ones((3, 5)), r"C: has shape \(3, 5\).*use C\[None\] for a single cost"),
             (np.ones((2, 0, 5)), r"C: is empty \(shape \(2, 0, 5\)\)"),
-            (np.full((2, 3, 5), np.nan), "C: 30 of 30 entries are NaN or minus infinity"),
+            (np.full((2, 3, 5), np.nan), "C: 30 of 30 entries are NaN or infinite"),
             ("costs", "C: is the text 'costs', not numbers; .*frot.read_table"),
-            (np.full((2, 3, 5), 1e300), r"costs: are 1e\+300 on average, and their sums overflow"),
+            (np.full((2, 3, 5), 1e300), r"costs: are 1e\+300 on average, .*; rescale"),
         ],
     )
     def test_refused(self, costs, message):
@@ -230,7 +233,7 @@ class TestBeforeAnyWork:
             raise AssertionError("costs were built for input that is wrong")
 
         monkeypatch.setattr("frot.api.solve.build_costs", fail)
-        monkeypatch.setattr("frot.api.solve.given_costs", fail)
+        monkeypatch.setattr("frot.api.solve.StackedCosts", fail)
 
     @pytest.mark.parametrize(
         "options",

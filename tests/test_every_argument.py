@@ -362,7 +362,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         frot.write_report,
         {"result": KEPT, "path": "page.html"},
         {
-            **{"result": {**NONSENSE, "text": "result"}, "path": PATHS, "call": TEXTS},
+            **{"result": {**NONSENSE, "text": "result"}, "path": PATHS},
             **{"title": TEXTS, "command": TEXTS, "groups": GROUPS, "feature_names": NAMES},
         },
     ),
@@ -370,7 +370,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         frot.write_comparison_report,
         {"comparison": frot.compare(X, Y, "ot"), "path": "page.html"},
         {
-            **{"comparison": {**NONSENSE, "text": "result"}, "path": PATHS, "call": TEXTS},
+            **{"comparison": {**NONSENSE, "text": "result"}, "path": PATHS},
             **{"title": TEXTS, "command": TEXTS},
         },
     ),
@@ -470,15 +470,6 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
             **{"X": None, "y": None, "selector": {**NONSENSE, "text": "selector"}},
             **{"statistic": CHOICES, "n_permutations": COUNTS, "block": BLOCKS},
             **{"sample_weight": WEIGHTS, "n_jobs": JOBS, "progress": FLAGS},
-            **{"checkpoint": PATHS, "random_state": {**SEEDS, "a generator": RNG}},
-        },
-    ),
-    "stability_selection": (
-        frot.selection.stability_selection,
-        {"X": SAMPLES, "y": LABELS},
-        {
-            **{"X": None, "y": None, "selector": {**NONSENSE, "text": "selector"}},
-            **{"n_pairs": COUNTS, "sample_weight": WEIGHTS, "n_jobs": JOBS, "progress": FLAGS},
             **{"checkpoint": PATHS, "random_state": {**SEEDS, "a generator": RNG}},
         },
     ),
@@ -603,7 +594,6 @@ FINE: dict[str, Any] = {
     "objects": X.astype(object),
     "decimals": np.array([[Decimal(repr(x)) for x in row] for row in X.tolist()]),
     "fractions": [[Fraction(x) for x in row] for row in X.tolist()],
-    "a mask that hides nothing": np.ma.masked_invalid(X),
     "a matrix": told(lambda: np.asmatrix(X)),
     "Fortran's order": np.asfortranarray(X),
     "backwards": X[::-1, ::-1],

@@ -142,18 +142,3 @@ class TestTimeLimit:
 
         with pytest.raises(TimeoutError, match="mine"):
             frot.solve([[0.0, 1.0], [1.0, 3.0]], [[1.0, 0.0], [2.0, 2.0]], callback=impatient)
-
-
-@pytest.mark.parametrize("side", ["X", "Y"])
-def test_a_far_point_of_little_weight_is_seen_by_a_smooth_adversary(side):
-    # It has half of the cost, and its potential is rounded to more than all others are.
-    rng = np.random.default_rng(4)
-    points = {"X": rng.normal(size=(3, 6)), "Y": rng.normal(size=(4, 6))}
-    points[side][0] = 1e8
-    weights = {"X": np.full(3, 1 / 3), "Y": np.full(4, 1 / 4)}
-    light = weights[side]
-    light[0] = 1e-16
-    light[1:] = 1.0 / (len(light) - 1)
-    sides = {"a": weights["X"], "b": weights["Y"]}
-    result = quiet(frot.solve, points["X"], points["Y"], [3, 3], **sides, eta=frot.relative(0.01))
-    assert result.gap <= NO_FARTHER_THAN

@@ -144,5 +144,51 @@ def test_extras_bring_what_the_code_asks_them_for():
 
 def test_all_is_all():
     """But for what needs a device, compares with others, or tests."""
-    apart = {"all", "cuda", "bench", "docs", "test", "test-anndata", "dev"}
+    apart = {"all", "cuda", "bench", "docs", "test", "test-anndata"}
     assert closure("all") == set().union(*(closure(extra) for extra in EXTRAS.keys() - apart))
+
+
+# Packages whose modules are called otherwise.
+MODULES_OF = {"scikit-learn": "sklearn", "scikit-image": "skimage", "pot": "ot"}
+
+
+def imported(source: str) -> set[str]:
+    """Return the packages that a script needs; those within ``if`` or ``try`` it can do without."""
+    found = set()
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Import):
+            found |= {name.name.partition(".")[0] for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.partition(".")[0])
+    return found - sys.stdlib_module_names - {"frot"}
+
+
+def brought_by(extras: set[str]) -> set[str]:
+    """Return the modules that frot with some extras brings."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    core = {
+        re.split(r"[^\w.-]", line)[0].lower()
+        for line in tomllib.loads(text)["project"]["dependencies"]
+    }
+    return {MODULES_OF.get(name, name) for name in core.union(*map(closure, extras))}
+
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_name_the_extras_of_what_they_import(page):
+    text = page.read_text(encoding="utf-8")
+    needed = imported("\n".join(re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)))
+    named = {
+        extra for found in re.findall(r"frot\[([\w,-]+)\]", text) for extra in found.split(",")
+    }
+    assert needed <= brought_by(named & EXTRAS.keys())
+
+
+def test_the_gallery_imports_what_its_extra_brings():
+    scripts = list((ROOT / "examples").glob("*/*.py"))
+    needed = set().union(*(imported(path.read_text(encoding="utf-8")) for path in scripts))
+    assert "skimage" in needed
+    assert needed <= brought_by({"examples"})
+    assert "frot[examples]" in (ROOT / "examples" / "README.rst").read_text(encoding="utf-8")

@@ -285,7 +285,7 @@ def _judge_width(
         # No interval around zero is narrow, relatively.
         rounding = max(rounding, 1e-13 * evidence.mean_cost)
     # Both bounds are widened by more than rounding does on average.
-    if status is frot.Status.PRECISION and width <= 4.0 * rounding:
+    if status is frot.Status.STALLED and width <= 4.0 * rounding:
         return "rounding", found
     text = (
         f"{status}, gap {gap:.2g}, width {width:.2g} where rounding explains {rounding:.2g}, "

@@ -19,8 +19,8 @@ ORDER = (
     "relatives_under_noise", "own_set", "from_pot", "against_highs", "training", "pairwise_digits",
     "ten_thousand_points", "batch_on_a_device",
     "breast_cancer", "three_classes", "pathways", "permutation_batches", "pipeline",
-    "shift_shape_misalignment", "matching_patients", "anndata_scanpy",
-    "warped_cat", "noise_layers", "mask_transfer", "own_network", "colour_transfer",
+    "shift_shape_misalignment", "matching_patients", "stability", "anndata_scanpy", "two_days",
+    "warped_cat", "turned", "noise_layers", "mask_transfer", "own_network", "colour_transfer",
 )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#8A8A8A"
 # %%
 # ``frot.toy`` draws the paper's data: X and Y of shape (100, 10), and two named groups.
 
-X, Y, groups = frot.toy(n=100, seed=0)
+X, Y, groups = frot.toy(n=100, random_state=0)
 print(groups)
 
 # %%

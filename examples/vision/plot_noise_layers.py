@@ -16,24 +16,40 @@ Here four layers of noise are planted behind the 21 layers of the network.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from skimage import img_as_ubyte
 from skimage.data import chelsea
+from skimage.transform import warp
 
 from frot.correspondence import (
     Matcher,
     NoisyBackbone,
     default_backbone,
     grid_points,
-    random_thin_plate,
 )
 
 BLUE, ORANGE = "#0072B2", "#D55E00"
 
 cat = chelsea()
 height, width = cat.shape[:2]
-warp = random_thin_plate((height, width), strength=0.8, seed=3)
-bent = warp.apply(cat)
+
+
+def bend(points):
+    """Where points of the cat, x and y, are in the bent one: a wave across, then one down."""
+    x, y = points.T
+    x = x + 16 * np.sin(2 * np.pi * y / height)
+    return np.column_stack([x, y + 12 * np.sin(2 * np.pi * x / width)])
+
+
+def unbend(points):
+    """Where points of the bent cat come from."""
+    x, y = points.T
+    y = y - 12 * np.sin(2 * np.pi * x / width)
+    return np.column_stack([x - 16 * np.sin(2 * np.pi * y / height), y])
+
+
+bent = img_as_ubyte(warp(cat, unbend, mode="edge"))
 points = grid_points((height, width), 14)
-truth = warp.points(points)
+truth = bend(points)
 inside = ((truth >= 0) & (truth < (width, height))).all(axis=1)
 points, truth = points[inside], truth[inside]
 

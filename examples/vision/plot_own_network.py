@@ -16,14 +16,15 @@ do not care much about colours; a trained network may.
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
+from skimage import img_as_ubyte
 from skimage.data import chelsea
+from skimage.transform import warp
 
 from frot.correspondence import (
     Matcher,
     TorchBackbone,
     grid_points,
     plot_features,
-    random_thin_plate,
 )
 
 BLUE, ORANGE = "#0072B2", "#D55E00"
@@ -71,11 +72,26 @@ matchers = {
 
 cat = chelsea()
 height, width = cat.shape[:2]
-warp = random_thin_plate((height, width), strength=0.8, seed=3)
-bent = warp.apply(cat)
+
+
+def bend(points):
+    """Where points of the cat, x and y, are in the bent one: a wave across, then one down."""
+    x, y = points.T
+    x = x + 16 * np.sin(2 * np.pi * y / height)
+    return np.column_stack([x, y + 12 * np.sin(2 * np.pi * x / width)])
+
+
+def unbend(points):
+    """Where points of the bent cat come from."""
+    x, y = points.T
+    y = y - 12 * np.sin(2 * np.pi * x / width)
+    return np.column_stack([x - 16 * np.sin(2 * np.pi * y / height), y])
+
+
+bent = img_as_ubyte(warp(cat, unbend, mode="edge"))
 tasks = {"bent": bent, "bent, negative": 255 - bent}
 points = grid_points((height, width), 14)
-truth = warp.points(points)
+truth = bend(points)
 inside = ((truth >= 0) & (truth < (width, height))).all(axis=1)
 points, truth = points[inside], truth[inside]
 
@@ -87,8 +103,8 @@ for name, matcher in matchers.items():
         print(f"{name:20s} {task:15s} median error {np.median(found[name, task]):5.1f} pixels")
 
 # %%
-# What share of the points is within so many pixels of the truth? Edges lose next to nothing by the
-# negative, the trained network some pixels. It stays ahead even so.
+# What share of the points is within so many pixels of the truth? The negative costs the trained
+# network more pixels than it costs the edges; it is no worse than they are even so.
 
 figure, axes = plt.subplots(figsize=(7.2, 4.0), layout="constrained")
 for (name, task), error in found.items():

@@ -117,7 +117,7 @@ __all__ = [
 
 
 # Rooms that are loaded when they are first used: scikit-learn, PyTorch and networks take seconds.
-_LAZY = ("app", "cells", "correspondence", "selection", "torch")
+_LAZY = ("correspondence", "selection", "torch")
 _AMERICAN = {"generalized_max_sliced": generalised_max_sliced}
 
 

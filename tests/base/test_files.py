@@ -189,7 +189,7 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch)
         raise OSError("no space left on device")
 
     monkeypatch.setattr(np, "savez_compressed", full)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(InputError, match=r"answer.npz cannot be written: no space"):
         frot.solve(X, Y, GROUPS, eta=1.0).save(path)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["answer.npz"]
@@ -198,3 +198,11 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch)
 def test_a_folder_is_called_one(tmp_path):
     with pytest.raises(frot.InputError, match="is a folder; give a file that a save of frot wrote"):
         frot.load(tmp_path)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device")
+def test_a_full_disk_is_bad_input(tmp_path):
+    message = r"a.txt cannot be written: No space left on device"
+    with pytest.raises(InputError, match=message), replacing(tmp_path / "a.txt"):
+        Path("/dev/full").write_text("x")
+    assert list(tmp_path.iterdir()) == []

@@ -189,12 +189,39 @@ def test_objects_are_no_results(tmp_path):
     assert list(read(tmp_path / "work")) == [1]
 
 
+def test_a_damaged_store_is_called_damaged(tmp_path):
+    path = tmp_path / "work"
+    write(path, [np.arange(1000.0)] * 20)
+    content = bytearray(path.read_bytes())
+    # Past the first page, which is the header: the tree of the table.
+    content[4096:12288] = b"\xff" * 8192
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"work is damaged \(.*\); remove it to start anew"):
+        read(path)
+
+
+@pytest.mark.parametrize("when", ["begin", "add"])
+def test_a_locked_store_is_called_locked(tmp_path, monkeypatch, when):
+    monkeypatch.setattr("frot._base.store.WAIT", 0.01)
+    path = tmp_path / "work"
+    write(path, ARRAYS)
+    kept = open_checkpoint(path, "f") if when == "add" else None
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(InputError, match=r"work is locked: another process .* wait until"):
+        read(path) if kept is None else kept.add(7, ARRAYS[0])
+    other.close()
+    if kept is not None:
+        kept.close()
+    assert list(read(path)) == [0, 1, 2]
+
+
 def test_a_full_disk_raises_and_keeps_what_was_there(tmp_path):
     with open_checkpoint(tmp_path / "work", "f") as kept:
         kept.add(0, ARRAYS[0])
         pages = kept._file.execute("PRAGMA page_count").fetchone()[0]
         kept._file.execute(f"PRAGMA max_page_count = {pages}")
-        with pytest.raises(OSError, match=r"checkpoint: .*work cannot be written: .* full"):
+        with pytest.raises(InputError, match=r"checkpoint: .*work cannot be written: .* full"):
             kept.add(1, np.zeros(100_000))
         assert list(kept.finished()) == [0]
     assert list(read(tmp_path / "work")) == [0]

@@ -343,7 +343,7 @@ def test_excel(tmp_path):
 def test_excel_without_openpyxl(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
     (tmp_path / "a.xlsx").write_bytes(b"")
-    with pytest.raises(frot.MissingDependencyError, match=r'pip install "frot\[excel\]"'):
+    with pytest.raises(frot.MissingDependencyError, match=r'pip install "frot\[tables\]"'):
         frot.read_table(tmp_path / "a.xlsx")
 
 

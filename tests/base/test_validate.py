@@ -117,10 +117,6 @@ class TestWeights:
         assert found == pytest.approx([1 / 7] * 7, rel=1e-7)
         assert found.sum() == pytest.approx(1.0, rel=1e-15)
 
-    def test_subnormal_weights_are_kept(self):
-        found = check_weights([5e-324, 5e-324], 2, "a", normalise=True)
-        assert found.tolist() == [0.5, 0.5]
-
     @pytest.mark.parametrize(
         ("weights", "message"),
         [
@@ -140,10 +136,6 @@ class TestWeights:
     def test_refused(self, weights, message):
         with pytest.raises(InputError, match=message):
             check_weights(weights, 2, "a", normalise=False)
-
-    def test_sums_beyond_floats_are_refused(self):
-        with pytest.raises(InputError, match="a: the weights sum to infinity; scale them down"):
-            check_weights([1.7e308, 1.7e308], 2, "a", normalise=True)
 
 
 class TestMasses:
@@ -381,8 +373,8 @@ WRONG: dict[str, tuple[Any, str]] = {
     "one object": (object(), "^a: is of type object, not numbers$"),
     "sparse": (sparse.eye(2), r"^a: is a sparse matrix; use a.toarray\(\)$"),
     "AnnData": (SimpleNamespace(X=0, obs=0, var=0), r"^a: is a SimpleNamespace; use a.X, or a.X.t"),
-    "masked": (np.ma.masked_equal([1.0, 2.0], 2.0), r"^a: has masked entries; .*a.filled\(...\)$"),
-    "too large": (np.array([10**400], dtype=object), r"^a: holds objects that are not numbers \("),
+    "masked": (np.ma.masked_equal([1.0, 2.0], 2.0), r"^a: is a masked array; .*a.filled\(...\)$"),
+    "too large": (np.array([10**400], dtype=object), r"^a: has integers beyond 2\^53, which"),
     "a gradient": (torch.ones(2, requires_grad=True), r"^a: requires grad, .*; pass a.detach\(\)$"),
     "gradients": ([torch.ones(2, requires_grad=True)], r"^a: cannot be read as an array \(Runtime"),
     "meta": (torch.empty(2, device="meta"), "^a: is a meta tensor, which holds no numbers"),

@@ -54,7 +54,7 @@ def _genes_page(tmp_path_factory):
     selector = FROTSelector(5).fit(frame, y)
     selector.permutation_test(frame, y, n_permutations=49)
     path = tmp_path_factory.mktemp("page") / "genes.html"
-    return selector, write_selection_report(selector, frame, y, path, call="selector.fit(X, y)")
+    return selector, write_selection_report(selector, frame, y, path, command="frot select")
 
 
 @pytest.fixture(scope="session")
@@ -66,7 +66,7 @@ def methods_page(tmp_path_factory):
     methods = "frot,srw,max_sliced,generalised_max_sliced,sliced,max_min,ot,equitable"
     found = frot.compare(X, Y, methods, k=7)
     path = tmp_path_factory.mktemp("page") / "compare.html"
-    return found, frot.write_comparison_report(found, path, call="frot.compare(X, Y)")
+    return found, frot.write_comparison_report(found, path)
 
 
 @pytest.fixture

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import frot
-from frot.cli.reproduce.command import ReportEntry, write_experiments
-from frot.cli.reproduce.fig1 import EXPERIMENT, fig1
+from _report import Entry
+from _report import write_page as write_experiments
+from fig1 import EXPERIMENT
 from frot.datasets import toy
 from frot.show.page import Cell, Claim, Column, PageTable, Section, number, picture, write_page
 
@@ -21,14 +22,15 @@ def write(kind, folder):
     path = folder / f"{kind}.html"
     X, Y, groups = toy(15)
     if kind == "result":
-        return frot.write_report(frot.solve(X, Y, groups), path, "frot.solve(X, Y)")
+        return frot.write_report(frot.solve(X, Y, groups), path, "Toy data")
     if kind == "match":
         from frot.correspondence import write_match_page
         from tests.correspondence.fake_match import fake_match
 
         return write_match_page(fake_match(), path)
     if kind == "experiments":
-        return write_experiments([ReportEntry(EXPERIMENT, fig1(n=10))], path)
+        write_experiments([Entry(EXPERIMENT, EXPERIMENT(n=10))], path, "python experiments fig1")
+        return path
     rows = [[Cell("FROT", note="worst mix"), number(2.0, ".1f"), Cell("fails", badge="failed")]]
     columns = [Column("method", "text"), Column("value"), Column("claim", "text")]
     result = frot.solve(X, Y, groups)

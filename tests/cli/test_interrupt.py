@@ -17,7 +17,7 @@ def test_ctrl_c_still_writes_the_best_certified_answer(tmp_path):
     for name, shift in (("a.npy", 0.0), ("b.npy", 0.3)):
         np.save(tmp_path / name, rng.normal(size=(2400, 150)) + shift)
     command = [sys.executable, "-m", "frot", "solve", "a.npy", "b.npy"]
-    command += ["--groups", "each", "--out", "r.npz", "--report", "page.html"]
+    command += ["--groups", "each", "--save", "r.npz", "--report", "page.html"]
     process = subprocess.Popen(
         command,
         cwd=tmp_path,

@@ -1,19 +1,15 @@
-import dataclasses
 import inspect
 import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
-import typer
 
 import frot
 from frot import InputError
-from frot.cli.app import app
-from frot.cli.match import MatchCall
-from frot.correspondence import PRESETS, Matcher, OnnxBackbone, Settings, load_match, read_flow
+from frot.cli.match import make_matcher
+from frot.correspondence import PRESETS, load_match, object_points, read_flow
 from frot.correspondence import Matcher as RealMatcher
-from frot.correspondence.settings import ONNX_OPTIONS, matcher_options
 from tests.correspondence.fake_match import FakePhoto, fake_match
 from tests.correspondence.small import cat, convolutions
 
@@ -64,9 +60,8 @@ def rows_of(done):
     "words",
     [
         ("--points", "120,80", "--points", "60.5,200"),
-        ("--points", "120,80", "60.5,200"),
         ("--points", "120,80 60.5,200"),
-        ("--points", "120,80; 60.5,200", "--top", "2"),
+        ("--points", "120,80; 60.5,200"),
     ],
 )
 def test_points_go_where_the_library_says(run, made, words):
@@ -80,53 +75,48 @@ def test_points_go_where_the_library_says(run, made, words):
 
 
 def test_layers_interval_and_status_are_printed(run, made):
-    done = run("match", "a.png", "b.png", "--top", 2, "--rows", 3)
+    done = run("match", "a.png", "b.png", "--grid", 6)
     assert "Heaviest of 16 layers: stage3.4 0.202, stage3.3 0.178" in done.stdout
     result = made["match"].result
     assert f"optimum in [{result.lower:.8g}, {result.upper:.8g}]" in done.stdout
     assert "CONVERGED: The interval is within the tolerance." in done.stdout
-    assert len(rows_of(done)) == 3
-    assert "... and 12 more points" in done.stdout
+    assert len(rows_of(done)) == 20
+    assert "... and 10 more points" in done.stdout
     assert "360 x 300 to 472 x 360 pixels" in done.stderr
 
 
 def test_a_grid(run, made):
-    done = run("match", "a.png", "b.png", "--grid", 6, "--rows", 100)
-    points = rows_of(done)[:, :2]
+    done = run("match", "a.png", "b.png", "--grid", 6, "--json", "-")
+    points = np.array([point["source"] for point in json.loads(done.stdout)["points"]])
     assert len(points) == 6 * 5
     assert points[0] == pytest.approx([29.5, 29.5])
     assert points[-1] == pytest.approx([329.5, 269.5])
 
 
+def test_points_are_chosen_on_the_object(run, made):
+    done = run("match", "a.png", "b.png", "--json", "-")
+    points = [point["source"] for point in json.loads(done.stdout)["points"]]
+    np.testing.assert_allclose(points, object_points(made["match"]))
+
+
 def test_options_reach_the_matcher(run, made):
-    words = ["--backbone", "resnet101", "--weights", "w.pth", "--layers", "stem, 7"]
-    words += ["--method", "ot", "--preset", "scot", "--eta", 0.5, "--eps", 0.05]
-    words += ["--prior", "uniform", "--no-hough", "--device", "cpu", "--layer", 3]
-    words += ["--normalise", "mean", "--mass", "cam", "--side", 400]
+    words = ["--network", "resnet101", "--weights", "w.pth", "--layers", "stem, 7"]
+    words += ["--method", "ot", "--preset", "scot", "--device", "cpu", "--side", 400]
     assert run("match", "a.png", "b.png", *words).exit_code == 0
     assert made["options"] == {
         "backbone": "resnet101",
         "weights": "w.pth",
         "layers": ["stem", 7],
-        "layer": 3,
         "method": "ot",
         "preset": "scot",
-        "eta": 0.5,
-        "eps": 0.05,
-        "prior": "uniform",
-        "normalise": "mean",
-        "mass": "cam",
         "side": 400,
-        "hough": False,
         "device": "cpu",
     }
-    run("match", "a.png", "b.png", "--hough")
-    assert made["options"] == {"hough": True}
 
 
 @pytest.fixture
 def onnx_file(tmp_path):
-    """A small network that takes its colours last, and a photograph."""
+    """A small network, and two photographs."""
     pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
     data = pytest.importorskip("skimage.data")
@@ -136,61 +126,34 @@ def onnx_file(tmp_path):
 
     Image.fromarray(data.chelsea()[60:180, 100:240]).save(tmp_path / "a.png")
     Image.fromarray(data.chelsea()[64:184, 110:250]).save(tmp_path / "b.png")
-    return write(tmp_path / "last.onnx", layout="NHWC")
+    return write(tmp_path / "small.onnx")
 
 
-HABITS = ["--layout", "NHWC", "--colour", "BGR", "--mean", "104,117,123", "--scale", 255]
-
-
-def test_an_onnx_file_with_habits_of_its_own(run, onnx_file):
-    from frot.correspondence import Matcher, OnnxBackbone
-
-    words = ["match", "a.png", "b.png", "--backbone", "last.onnx", "--side", 96, "--device", "cpu"]
-    done = run(*words, *HABITS, "--std", 2, "--layers", "sum_1,2", "--json", "m.json",
-               "--report", "m.html")  # fmt: skip
+def test_an_onnx_file(run, onnx_file):
+    words = ["match", "a.png", "b.png", "--network", onnx_file, "--side", 96, "--device", "cpu"]
+    done = run(*words, "--layers", "sum_1,2", "--points", "60,60", "--json", "m.json")
     assert done.exit_code == 0, done.output
-    network = OnnxBackbone(
-        onnx_file, "NHWC", "BGR", mean=[104, 117, 123], std=2.0, scale=255, layers=["sum_1", 2]
+    match = RealMatcher(str(onnx_file), layers=["sum_1", 2], side=96, device="cpu")(
+        "a.png", "b.png"
     )
-    match = Matcher(network, side=96, device="cpu")("a.png", "b.png")
     with open("m.json", encoding="utf-8") as file:
         found = json.load(file)["alpha"]
     assert found == pytest.approx(match.alpha, abs=1e-6)
     assert tuple(found) == ("sum_1", "sum_2")
-    with open("m.html", encoding="utf-8") as file:
-        page = file.read()
-    assert "--layout NHWC --colour BGR --mean 104,117,123 --std 2,2,2 --scale 255" in page
-    # What the file wants is said as an option.
-    refused = run(*words)
-    assert refused.exit_code == 2
-    assert "has 32 channels as NCHW; try --layout NHWC" in refused.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        (["--layout", "NHWC"], "layout: is for ONNX files alone; give --backbone FILE.onnx, or"),
-        (["--scale", 255, "--backbone", "resnet50"], "scale: is for ONNX files alone"),
-        (["--mean", "1,2"], "mean: '1,2' is not one number or three; write them as 104,117,123"),
-        (["--std", "a"], "std: 'a' is not one number or three"),
-        (["--layout", "HWC", "--backbone", "a.onnx"], "layout is 'HWC'; give 'NCHW' or 'NHWC'"),
-        (
-            ["--scale", 255, "--backbone", "a.onnx", "--weights", "w.pth"],
-            "weights is in the ONNX file already",
-        ),
-    ],
-)
-def test_habits_of_onnx_files_that_are_refused(run, made, words, text):
-    done = run("match", "a.png", "b.png", *words)
+def test_a_network_that_is_not_known_is_named_by_its_option(run, onnx_file):
+    done = run("match", "a.png", "b.png", "--network", "no.onnx")
     assert done.exit_code == 2
-    assert done.stderr.splitlines()[-1].startswith("error: ")
-    assert text in done.stderr
-    assert made["photos"] is None
+    assert "no.onnx does not exist" in done.stderr
+    done = run("match", "a.png", "b.png", "--network", "magic")
+    assert done.exit_code == 2
+    assert done.stderr.splitlines()[-1].startswith("error: network: 'magic'")
 
 
 def test_files_are_written(run, made, tmp_path):
-    files = ["--out", "m.png", "--report", "m.html", "--json", "m.json"]
-    done = run("match", "a.png", "b.png", "--points", "120,80", "--eta", 0.5, *files)
+    files = ["--picture", "m.png", "--report", "m.html", "--json", "m.json"]
+    done = run("match", "a.png", "b.png", "--points", "120,80", *files)
     assert done.exit_code == 0, done.output
     assert [line for line in done.stderr.splitlines() if line.startswith("Wrote")] == [
         "Wrote m.json",
@@ -199,7 +162,7 @@ def test_files_are_written(run, made, tmp_path):
     ]
     assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
     page = (tmp_path / "m.html").read_text("utf-8")
-    assert "frot match a.png b.png --points 120,80 --eta 0.5" in page
+    assert "frot match a.png b.png --points 120,80 --picture m.png --report m.html" in page
     numbers = json.loads((tmp_path / "m.json").read_text("utf-8"))
     moved = made["match"].transfer([[120.0, 80.0]])
     (point,) = numbers["points"]
@@ -246,7 +209,7 @@ def test_whoever_asks_for_steps_has_them(run, made, words, status, code):
 
 def test_the_papers_preset_ends_well(run, onnx_file):
     words = ["--preset", "frot-paper", "--side", 64, "--device", "cpu", "--points", "60,60"]
-    words += ["--backbone", onnx_file, *HABITS]
+    words += ["--network", onnx_file]
     done = run("match", "a.png", "b.png", *words)
     assert "MAX_ITER" in done.stdout
     assert done.exit_code == 0
@@ -264,13 +227,12 @@ def test_the_papers_preset_ends_well(run, onnx_file):
         (["--points=-1,20"], "points: -1,20 is outside"),
         (["--points", "1,2", "--grid", "3"], "grid: points are given already"),
         (["--grid", "0"], "grid: 0 points a side"),
-        (["third.png"], "third.png: a match is of two photographs"),
         (["--method", "magic"], "method: 'magic' is none of"),
-        (["--out", "m.txt"], "m.txt must end in .png or"),
-        (["--out", "no/m.png"], "no does not exist"),
+        (["--picture", "m.txt"], "m.txt must end in .png or"),
+        (["--picture", "no/m.png"], "no does not exist"),
         (["--report", "m.pdf"], "m.pdf must end in .html"),
         (["--json", "m.html"], "m.html must end in .json"),
-        (["--out", "b.png"], "b.png is one of the photographs"),
+        (["--picture", "b.png"], "b.png is read from; give the path of another file"),
     ],
 )
 def test_bad_input_is_one_line_before_the_work(run, made, words, text):
@@ -293,54 +255,23 @@ def test_a_photograph_that_is_none(run, made, tmp_path, content):
     assert made["photos"] is None
 
 
-def test_the_call_can_be_run_again():
-    from pathlib import Path
-
-    options = {"layers": ["a", 2], "hough": True, "eta": 0.5}
-    call = MatchCall(Path("a.png"), Path("b.png"), (), 4, options)
-    assert call.command == "frot match a.png b.png --grid 4 --layers a,2 --hough --eta 0.5"
-    assert "Matcher(layers=['a', 2], hough=True, eta=0.5)('a.png', 'b.png')" in call.python
-    assert "transfer" not in call.python
-
-
-def test_the_call_with_an_onnx_file():
-    from pathlib import Path
-
-    options = {"backbone": "a.onnx", "colour": "BGR", "mean": [104.0, 117.0, 123.0], "eta": 0.5}
-    call = MatchCall(Path("a.png"), Path("b.png"), options=options)
-    assert call.command.endswith("--backbone a.onnx --colour BGR --mean 104,117,123 --eta 0.5")
-    first, _, second = call.python.splitlines()
-    assert first == "from frot.correspondence import Matcher, OnnxBackbone"
-    network = "OnnxBackbone(path='a.onnx', colour='BGR', mean=[104.0, 117.0, 123.0])"
-    assert second == f"match = Matcher({network}, eta=0.5)('a.png', 'b.png')"
-
-
 def test_dense_answers_are_written(run, made, tmp_path):
-    from PIL import Image
-
     made["match"] = match = RealMatcher(convolutions(), side=96, device="numpy")(cat(), cat(x=68))
-    words = ["--flow", "a.flo", "--warp", "warp.png", "--save", "match.npz"]
-    done = run("match", "a.png", "b.png", *words)
+    done = run("match", "a.png", "b.png", "--flow", "a.flo", "--save", "match.npz")
     assert done.exit_code == 0, done.output
     flow = match.flow()
     found = read_flow(tmp_path / "a.flo")
     np.testing.assert_array_equal(found.displacement[flow.valid], flow.displacement[flow.valid])
-    warped = np.asarray(Image.open(tmp_path / "warp.png"))
-    assert warped.shape == (*match.target.size, 4)
-    assert warped[..., :3] / 255 == pytest.approx(match.warp().pixels, abs=0.51 / 255)
     assert load_match(tmp_path / "match.npz").alpha == match.alpha
-    for name in ("a.flo", "warp.png", "match.npz"):
+    for name in ("a.flo", "match.npz"):
         assert f"Wrote {name}" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--flow", "flow.png"], "must end in .flo or .npy or .npz"),
-        (["--warp", "warp.jpg"], "must end in .png or .webp"),
+        (["--flow", "flow.png"], "must end in .flo or .npy"),
         (["--save", "match.json"], "must end in .npz"),
-        (["--flow", "one.npz", "--save", "one.npz"], "two of the files have one path"),
-        (["--warp", "a.png"], "one of the photographs"),
     ],
 )
 def test_dense_answers_that_cannot_be_written(run, made, words, said):
@@ -350,39 +281,10 @@ def test_dense_answers_that_cannot_be_written(run, made, words, said):
     assert made["photos"] is None
 
 
-COMMANDS = typer.main.get_command(app).commands  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def test_every_option_is_an_argument_of_the_matcher_and_the_reverse():
-    arguments = inspect.signature(Matcher).parameters
-    assert set(matcher_options()) == set(arguments)
-    settings = {field.name for field in dataclasses.fields(Settings)}
-    assert settings <= set(arguments)
-    # What is left out is the preset's affair, so that a default is in one place.
-    defaults = {name: one.default for name, one in arguments.items()}
-    assert defaults.pop("preset") == "frot"
-    assert set(defaults.values()) == {None}
-
-
-def test_every_option_of_onnx_files_is_an_argument_of_theirs():
-    assert set(ONNX_OPTIONS) <= set(inspect.signature(OnnxBackbone).parameters)
-
-
-@pytest.mark.parametrize("name", ["match", "evaluate"])
-def test_every_option_is_on_the_command_line(name):
-    parameters = {one.name: one for one in COMMANDS[name].params}
-    for option, declared in {**matcher_options(), **ONNX_OPTIONS}.items():
-        found = parameters[option]
-        assert f"--{option}" in found.opts
-        assert found.help == declared.text
-        assert found.default is None
-        if declared.kind is bool:
-            assert found.secondary_opts == [f"--no-{option}"]
-
-
-def test_defaults_are_what_their_own_checks_let_pass():
-    assert Settings().check() == Settings()
-    assert all(option.text.endswith(".") for option in matcher_options().values())
+def test_options_are_named_as_arguments_of_the_matcher():
+    """So that messages of the one can be told as options of the other."""
+    options = inspect.signature(make_matcher).parameters
+    assert options.keys() <= inspect.signature(RealMatcher).parameters.keys()
 
 
 def test_it_says_how_often_a_was_looked_at(made, run, tmp_path):

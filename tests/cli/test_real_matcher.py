@@ -19,8 +19,8 @@ def test_match(run, tmp_path):
     cat = data.chelsea()[40:280, 60:360]
     Image.fromarray(cat).save(tmp_path / "a.png")
     Image.fromarray(np.roll(cat, (16, -24), axis=(0, 1))).save(tmp_path / "b.png")
-    words = ["--points", "150,100", "170,130", "--side", 128, "--device", "cpu"]
-    files = ["--out", "m.png", "--report", "m.html", "--json", "m.json"]
+    words = ["--points", "150,100 170,130", "--side", 128, "--device", "cpu"]
+    files = ["--picture", "m.png", "--report", "m.html", "--json", "m.json"]
     done = run("match", "a.png", "b.png", *words, *files)
     assert done.exit_code == 0, done.output
     assert "CONVERGED" in done.stdout

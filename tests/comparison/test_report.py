@@ -24,14 +24,14 @@ def write(found, folder, **options):
 
 
 def test_nothing_is_fetched_and_all_is_escaped(found, tmp_path):
-    page = write(found, tmp_path, call='f("<&>")', title="A & <B>", command="frot 'a b'")
+    page = write(found, tmp_path, title="A & <B>", command="frot 'a b' <&>")
     parsed = Page(page)
     assert len(parsed.fetched) == 4  # three pictures and an icon that is none
     assert all(address.startswith("data:") for address in parsed.fetched)
     assert not re.search(r"(https?:)?//[a-z]", re.sub(r"base64,[\w+/=]+", "", page))
     assert "<script>alert" not in page
     assert "<h1>A &amp; &lt;B&gt;</h1>" in page
-    assert parsed.texts["code"] == "f(\"<&>\")frot 'a b'"
+    assert parsed.texts["code"] == "frot 'a b' <&>"
 
 
 def test_the_rows_say_what_was_found(found, tmp_path):

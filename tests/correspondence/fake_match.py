@@ -14,10 +14,10 @@ from scipy.ndimage import map_coordinates
 import frot
 from frot import InputError
 from frot._base.arrays import Home
-from frot.correspondence import Match, Photo, Pose, Warped
+from frot.correspondence import Match, Photo, Warped
 from frot.correspondence._features import Grid
-from frot.correspondence.flow import Warp, random_thin_plate
 from frot.correspondence.transfer import Transferring
+from tests.correspondence.warps import Warp, scaled
 
 LAYERS = tuple(f"stage{stage}.{block}" for stage, count in ((1, 3), (2, 4), (3, 6), (4, 3))
                for block in range(count))  # fmt: skip
@@ -60,7 +60,6 @@ class FakeMatch:
     agreement: float = 0.5
     reflected: bool = False
     looks: tuple[float, ...] = ()
-    pose: Pose = Pose()
 
     to_dict = Match.to_dict
 
@@ -178,9 +177,8 @@ def fake_match(stride: float = 8.0, side: int = 240, grow: float = 1.0, **more) 
     data = pytest.importorskip("skimage.data", reason="scikit-image is not installed")
     cat = (data.chelsea() / 255.0).astype(np.float32)[:, 40:400]
     h, w = cat.shape[:2]
-    plate = random_thin_plate((h, w), strength=0.6, random_state=2)
     larger = 1.2 * grow
-    warp = Warp(np.diag([larger, larger, 1.0]), plate.anchors, plate.bend)
+    warp = Warp((h, w), (0.03 * w, 0.03 * h), scaled(larger))
     bent = warp.apply(cat, size=(int(h * larger), int(w * larger) + 40))
     result = frot.solve_costs(np.random.default_rng(0).random((3, 5, 5)), eta=0.3)
     return FakeMatch(
@@ -195,8 +193,7 @@ def bent_match(mode: str = "median") -> tuple[Match, Warp]:
     data = pytest.importorskip("skimage.data", reason="scikit-image is not installed")
     pixels = (data.chelsea() / 255.0).astype(np.float32)[::2, 40:400:2].copy()
     h, w = pixels.shape[:2]
-    plate = random_thin_plate((h, w), strength=0.6, random_state=2)
-    warp = Warp(np.diag([1.2, 1.2, 1.0]), plate.anchors, plate.bend)
+    warp = Warp((h, w), (0.03 * w, 0.03 * h), scaled(1.2))
     bent = warp.apply(pixels, size=(int(1.2 * h), int(1.2 * w) + 20))
     stride, ratio = 8.0, 1.25
     one, other = (

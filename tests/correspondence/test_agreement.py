@@ -132,9 +132,8 @@ def test_what_moves_alike_is_rigid():
 def test_a_reflection_is_rigid_where_its_places_are_mirrored():
     grid = Grid(10, 10, 8.0, 19.0)
     votes = np.eye(100)[np.arange(100).reshape(10, 10)[:, ::-1].ravel()]
-    mirrored = np.array([[-1.0, 0.0, 3.0], [0.0, 1.0, 0.0]])
     matches = Matches.of(votes, grid, grid, NUMPY)
-    assert rigidity(matches, NUMPY, mirrored) == 1.0
+    assert rigidity(matches, NUMPY, reflected=True) == 1.0
     # Columns next to each other differ by two cells.
     assert rigidity(matches, NUMPY) == pytest.approx(0.1)
 

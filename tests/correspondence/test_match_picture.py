@@ -9,7 +9,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from frot import InputError
-from frot.correspondence import Pose, Turn, match_picture
+from frot.correspondence import match_picture
 from frot.correspondence.match_picture import (
     RED,
     SideBySide,
@@ -163,7 +163,7 @@ def test_labels_of_close_points_are_not_on_one_another(match, axes):
 def test_of_two_points_in_one_place_the_surer_is_labelled_first(match):
     sure = np.array([0.2, 0.9, 0.4, 0.6, 0.3, 0.5])
     places = np.full((6, 2), 150.0)
-    shown = ("source", "target", "pose")
+    shown = ("source", "target")
     fixed = SimpleNamespace(**{name: getattr(match, name) for name in shown})
     fixed.transfer = lambda points: SimpleNamespace(points=places, confidence=sure)
     figure = plot_matches(fixed, places)  # type: ignore[arg-type]
@@ -276,8 +276,3 @@ def test_who_comes_first_has_the_best_spot():
     # Boxes that only touch are not on one another.
     assert place_labels(spots, NOTHING, EVERYWHERE, [2, 0, 1]) == [1, None, 0]
     assert place_labels(spots[:0], NOTHING, EVERYWHERE, []) == []
-
-
-def test_a_turned_photograph_is_called_so(match):
-    turned = replace(match, pose=Pose(Turn(mirror=True), 3.0, 1.5, {"mirrored": 3.0}))
-    assert ", mirrored →" in plot_matches(turned, POINTS).axes[0].get_title("left")

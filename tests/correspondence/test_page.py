@@ -23,7 +23,7 @@ POINTS = np.array([[100.25, 80.0], [220.5, 140.0]])
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "match.html"
-    assert write_match_page(fake_match(), path, POINTS, call="m(a, b)", command="frot <x>") == path
+    assert write_match_page(fake_match(), path, POINTS, command="frot <x>") == path
     return path.read_text(encoding="utf-8")
 
 

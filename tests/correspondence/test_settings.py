@@ -1,4 +1,5 @@
-from dataclasses import replace
+from dataclasses import fields, replace
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ def test_published_layers_are_taken_unless_told_otherwise(monkeypatch, preset, g
 @pytest.mark.parametrize("preset", PRESETS)
 def test_arguments_override_presets(preset):
     given = {
-        "method": "frot", "hough": False, "agreement": 0.3, "poses": "mirror",
+        "method": "frot", "hough": False, "agreement": 0.3,
         "eta": 0.7, "eps": 0.2, "steps": 5, "tol": 1e-4,
         "prior": "uniform", "power": 3.0, "normalise": "mean", "mass": "uniform",
         "exponent": 0.8, "transfer": "argmax", "radius": 5.0, "side": 96, "enlarge": False,
@@ -123,7 +124,6 @@ def test_numbers_are_made_plain():
         ({"agreement": "much"}, "agreement: 'much' is neither 'auto' nor a number"),
         ({"eta": 0}, "eta: at 0 .* whatever the prior; pass eta > 0, or prior='uniform'"),
         ({"agreement": -0.1}, "agreement: must be finite and >= 0"),
-        ({"poses": "some"}, "poses: 'some' is none of 'none', 'mirror', 'all'"),
         ({"hough": "no"}, "hough: is 'no'; use True or False"),
         ({"enlarge": 2}, "enlarge: is 2; use True or False"),
     ],
@@ -139,3 +139,15 @@ def test_the_side_suits_the_network():
     assert Settings().sized("resnet101").side == 320
     assert Settings(side=99).sized("efficientnet-lite2").side == 99
     assert Matcher(convolutions()).settings.side == 320
+
+
+def test_options_are_the_settings_and_the_defaults_are_in_one_place():
+    arguments = {name: one.default for name, one in signature(Matcher).parameters.items()}
+    assert {one.name for one in fields(Settings)} <= set(arguments)
+    # What is left out is the preset's affair.
+    assert arguments.pop("preset") == "frot"
+    assert set(arguments.values()) == {None}
+
+
+def test_defaults_are_what_their_own_checks_let_pass():
+    assert Settings().check() == Settings()

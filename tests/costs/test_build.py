@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
+import frot
 from frot import Groups
 from frot._base.arrays import Home
 from frot._base.stopping import deadline
 from frot.costs import (
     FactoredCosts,
-    ForbiddenCosts,
     MetricCosts,
     SeparableCosts,
     StackedCosts,
     build_costs,
-    given_costs,
 )
 from frot.costs.build import points_geometry
 from frot.costs.protocol import blocks
@@ -107,26 +106,12 @@ def test_without_time_for_a_stack_there_is_none():
         assert type(build_costs(X, Y, WIDE, "euclidean")) is MetricCosts
 
 
-def test_infinite_costs_are_forbidden_arcs():
-    costs = given_costs(np.array([[[1.0, np.inf]], [[0.0, 2.0]]]))
-    assert type(costs) is ForbiddenCosts
-    assert costs.forbidden.tolist() == [[False, True]]
-
-
-def test_costs_that_overflow_are_no_forbidden_arcs():
-    X, Y = np.array([[1.0], [1e3]]), np.array([[0.0], [2.0]])
-    with np.errstate(over="ignore"):
-        assert build_costs(X, Y, Groups.all(1), "canberra", 1.0).forbidden is None
-        assert build_costs(X, Y, Groups.all(1), "correlation", 1.0).forbidden is None
-        named = build_costs(np.tile(X, 2), np.tile(Y, 2), Groups.all(2), "cityblock", 150.0)
-    assert named.forbidden is None
-    assert not np.isfinite(named.mix(np.ones(1))).all()
-
+def test_a_users_metric_that_is_infinite_is_refused_with_the_way_out():
     def forbids(u: np.ndarray, v: np.ndarray) -> float:
         return np.inf if u[0] > 10.0 and v[0] == 0.0 else 1.0
 
-    mine = build_costs(X, Y, Groups.all(1), forbids)
-    np.testing.assert_array_equal(mine.forbidden, [[False, False], [True, False]])
+    with pytest.raises(frot.InputError, match="must not be matched gets a cost larger than all"):
+        frot.solve([[1.0], [1e3]], [[0.0], [2.0]], metric=forbids)
 
 
 def test_a_batch_of_points_has_a_geometry():

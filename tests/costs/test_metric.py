@@ -85,7 +85,7 @@ def test_a_function_of_the_users_is_blamed_for_what_it_raises():
     ("door", "call"),
     [
         ("build_costs", lambda: frot.solve(X, Y, metric="canberra")),
-        ("given_costs", lambda: frot.solve_costs(np.ones((1, 2, 2)))),
+        ("StackedCosts", lambda: frot.solve_costs(np.ones((1, 2, 2)))),
     ],
 )
 def test_nobody_else_is_blamed_for_an_error_of_ours(door, call, monkeypatch):

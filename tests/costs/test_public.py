@@ -62,7 +62,7 @@ def built() -> dict[str, frot.costs.Costs]:
     return {
         "points": frot.costs.build_costs(X, Y, GROUPS),
         "factored": frot.costs.FactoredCosts.of(X, Y, GROUPS),
-        "stack": frot.costs.given_costs(STACK),
+        "stack": frot.costs.StackedCosts(STACK),
         "another library's": frot.costs.device_points(*home, GROUPS),
         "another library's stack": frot.costs.device_stack(torch.tensor(STACK)),
         "one's own": Plain(),

@@ -13,7 +13,6 @@ MODULES = {
     "frot": "frot",
     "costs": "frot.costs",
     "selection": "frot.selection",
-    "cells": "frot.cells",
     "correspondence": "frot.correspondence",
     "torch": "frot.torch",
     "datasets": "frot.datasets",

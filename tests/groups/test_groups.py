@@ -169,12 +169,6 @@ class TestKinds:
             best = min(best, time.process_time() - start)
         assert best < 0.1
 
-    def test_require_disjoint(self):
-        groups = Groups.from_sizes([1, 2])
-        assert groups.require_disjoint() is groups
-        with pytest.raises(InputError, match="'g0' and 'g1' share feature 1"):
-            Groups.parse([[0, 1], [2, 1]], 3).require_disjoint()
-
 
 class TestFiles:
     @pytest.fixture

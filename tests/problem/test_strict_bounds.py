@@ -81,33 +81,9 @@ def test_huge_starts_prove_nothing(step):
     assert exact.lower <= result.upper
 
 
-def test_tiny_weights_reach_their_rows():
-    weight = 2.0**-40
-    a = np.array([0.5, 0.5 - weight, weight])
-    stack = np.zeros((1, 3, 2))
-    stack[0, 2] = 5.0 / weight
-    result = frot.solve_costs(stack, a)
-    assert Fraction(result.lower) <= 5 <= Fraction(result.upper)
-    assert result.gap <= 1e-9
-
-
 def test_a_value_of_zero_by_rounding_is_said_to_be_that():
     X, Y = np.full((3, 400), 0.1), np.full((3, 400), 0.1)
     result = quiet(frot.solve, X, Y + 1e-12, groups=[200, 200])
-    assert result.status in (frot.Status.PRECISION, frot.Status.CONVERGED)
+    assert result.status in (frot.Status.STALLED, frot.Status.CONVERGED)
     assert result.lower <= 200 * 1e-24 * 1.001
     assert result.upper >= 200 * 1e-24 * 0.999
-
-
-def test_entropic_bounds_hold_where_sorted_sums_lose_digits():
-    """City-block costs by sorting are off by units of the farthest point, which weighs nothing."""
-    rng = np.random.default_rng(0)
-    X, Y = rng.normal(size=(2, 2)), rng.normal(size=(6, 2))
-    Y[0] = 1e6
-    a, b = np.array([1.0, 1e-9]), np.array([1e-15, 1.0, 2.0, 1.0, 2.0, 3.0])
-    a, b = a / a.sum(), b / b.sum()
-    costs = np.abs(X[:, None, :] - Y).transpose(2, 0, 1)
-    found = frot.solve(X, Y, "each", a=a, b=b, metric="cityblock", eps=0.04)
-    given = frot.solve_costs(costs, a=a, b=b, eps=0.04, tol=1e-13)
-    assert found.lower <= given.upper
-    assert given.lower <= found.upper

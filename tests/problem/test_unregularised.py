@@ -48,8 +48,8 @@ def test_the_optimum_is_inside(door: str, eta: float):
     else:
         torch = pytest.importorskip("torch")
         kind = torch.float32 if door == "single" else torch.float64
-        pair = (torch.tensor(side, dtype=kind) for side in (X, Y))
-        found = frot.solve(*pair, [2, 2], **options)
+        x, y = (torch.tensor(side, dtype=kind) for side in (X, Y))
+        found = frot.solve(x, y, [2, 2], **options)
     low, high = found.unregularised
     off = 1e-5 if door == "single" else 0.0
     assert low <= exact.upper * (1.0 + off)

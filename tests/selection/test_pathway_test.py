@@ -176,30 +176,6 @@ def test_sets_of_a_file_are_limited_and_named(tmp_path):
         pathway_test(X, y, path, min_size=400)
 
 
-def test_what_the_robust_plan_uses():
-    X, y, sets, _ = planted_sets(gap=3.0)
-    table = pathway_test(X, y, sets, n_permutations=20, stability=5).table
-    assert table["alpha"].sum() == pytest.approx(1.0)
-    # Each half takes a tenth of the sets.
-    assert table["frequency"].sum() == pytest.approx(3.0)
-    assert table["by_chance"].sum() == pytest.approx(3.0)
-    assert "alpha" not in pathway_test(X, y, sets, n_permutations=20).table
-
-
-def test_the_robust_plan_is_of_comparisons_with_the_reference():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(36, 30)), np.repeat(["a", "b", "c"], 12)
-    sets = {f"set {i}": range(5 * i, 5 * i + 5) for i in range(6)}
-    options = {"n_permutations": 9, "stability": 2}
-    table = pathway_test(X, y, sets, selector=FROTSelector(reference="a"), **options).table
-    same = pathway_test(
-        X, pd.Series(y).map({"a": 1, "b": 2, "c": 3}), sets, selector=FROTSelector(reference=1),
-        **options,
-    ).table  # fmt: skip
-    for name in ("alpha", "frequency"):
-        np.testing.assert_array_equal(table[name], same[name])
-
-
 def test_single_features_are_ranked_by_the_moderated_t():
     X, y = planted_sets(d=300)[:2]
     one, two = (FROTSelector(5, score=score).fit(X, y) for score in ("auto", "moderated"))
@@ -212,7 +188,6 @@ def test_single_features_are_ranked_by_the_moderated_t():
     ("options", "message"),
     [
         ({"n_permutations": 1}, "n_permutations: must be a whole number >= 2"),
-        ({"stability": -1}, "stability: must be"),
         ({"min_size": 0}, "min_size: must be"),
         ({"min_size": 9, "max_size": 8}, "max_size: must be a whole number >= 9"),
         ({"block": np.zeros(3)}, "block: has shape"),

@@ -53,11 +53,11 @@ def test_everything_is_there_and_escaped(tmp_path):
         [EVIL],
         EVIL,
     )
-    path = write_page(tmp_path / "a.html", EVIL, [section], subtitle=EVIL, call=EVIL)
+    path = write_page(tmp_path / "a.html", EVIL, [section], command=EVIL)
     text = path.read_text(encoding="utf-8")
     parsed = Page(text)
     assert parsed.seen.count("script") == 1
-    assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") == 18
+    assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") == 17
     assert parsed.rows[0] == ["method", "value", "rank"]
     assert parsed.rows[1] == [EVIL + "a & b", "0.12", "1"]
     assert parsed.rows[2] == ["plain", "–", "2"]

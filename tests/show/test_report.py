@@ -61,8 +61,8 @@ def evil():
 @pytest.fixture(scope="module")
 def page(evil, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "page.html"
-    call = 'frot.solve("<&>")'
-    assert write_report(evil, path, call, "A & <B>", command="frot solve 'a b'") == path
+    command = "frot solve 'a b' \"<&>\""
+    assert write_report(evil, path, "A & <B>", command=command) == path
     return path.read_text(encoding="utf-8")
 
 
@@ -92,7 +92,7 @@ def test_numbers_status_and_calls(page, evil):
         assert part in text
     assert evil.status.sentence in text
     assert "5 to 6" in text
-    assert parsed.texts["code"] == "frot.solve(\"<&>\")frot solve 'a b'"
+    assert parsed.texts["code"] == "frot solve 'a b' \"<&>\""
     assert parsed.texts["title"] == parsed.texts["h1"] == "A & <B>"
     assert len(parsed.alts) == 3
 

@@ -18,7 +18,7 @@ def test_all_three_in_one_figure(toy_data, toy_result):
     assert titles[1] == "Groups"
     assert titles[3] == "Certified interval"
     assert len(titles) == 5
-    assert png(figure, dpi=50).startswith(b"\x89PNG")
+    assert png(figure).startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(("kind", "count"), [("plan", 1), ("alpha", 2), ("convergence", 2)])

@@ -90,8 +90,8 @@ def test_negative_weights_and_costs():
     signed = C - 0.5
     box = frot.Box([-1.0, -0.5, 0.0], [0.5, 1.0, 1.0])
     corners = np.array(np.meshgrid(*zip(box.low, box.high, strict=True))).reshape(3, -1).T
-    truth = frot.solve_costs(np.tensordot(corners, signed, 1))
-    res = frot.solve_costs(signed, adversary=box)
+    truth = frot.solve_costs(np.tensordot(corners, signed, 1), tol=1e-7)
+    res = frot.solve_costs(signed, adversary=box, tol=1e-7)
     assert max(res.lower, truth.lower) <= min(res.upper, truth.upper)
     with pytest.warns(frot.ConvergenceWarning):
         hurried = frot.solve_costs(signed, adversary=box, time_limit=1e-9)
@@ -138,15 +138,3 @@ def test_the_old_name_works_and_says_so():
     assert old.value == frot.cutting_set(C, adversary=frot.CappedSimplex(2)).value
     with pytest.raises(frot.InputError, match="old name"):
         frot.cutting_set(C, adversary=frot.Simplex(), uncertainty=frot.Simplex())
-
-
-def test_an_optimum_of_zero_up_to_rounding():
-    # Weights of which some sum is nearly one: the plan pays 2e-27, and no relative gap closes.
-    C = np.zeros((3, 5, 6))
-    C[1, 2, 2] = 1.0
-    low = np.array([-0.31942120842421673, -0.3358653477260811, 0.4665954821066923])
-    high = np.array([0.4693938886328184, 0.28585140371170525, 1.374458911547522])
-    b = np.array([0.3, 0.2, 0.2, 0.1, 0.0, 0.2])
-    found = frot.cutting_set(C, b=b, adversary=frot.Box(low, high))
-    assert found.status in (frot.Status.CONVERGED, frot.Status.PRECISION)
-    assert 0.0 <= found.upper <= 1e-20

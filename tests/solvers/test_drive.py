@@ -257,7 +257,7 @@ class TestTheLoopItself:
     problem = Problem(StackedCosts(STACK), *UNIFORM, names=tuple("abcdef"))
 
     def test_no_offers_at_all_still_give_an_interval(self):
-        with pytest.warns(frot.ConvergenceWarning, match="cannot narrow the interval"):
+        with pytest.warns(frot.ConvergenceWarning, match="cannot be narrowed further"):
             result = drive(iter([]), self.problem, solver="none", tol=1e-6, max_iter=5)
         assert result.status is Status.STALLED
         assert holds_the_truth(result)
@@ -286,16 +286,3 @@ def test_a_run_that_converged_is_not_looked_at_again(solver):
     problem = Problem(costs, *uniform, eps=0.1 if isinstance(solver, frot.Entropic) else 0.0)
     assert solver(problem).status is Status.CONVERGED
     assert "typical_cost" not in problem.__dict__
-
-
-def test_huge_costs_make_no_optimum_zero():
-    # Two costs of 1e12 stand for forbidden arcs, and all others are zero or one.
-    C = np.zeros((2, 5, 4))
-    C[0, 0, 0] = C[1, 0, 3] = 1e12
-    C[0, [1, 1, 2, 4], [1, 2, 2, 2]] = C[1, [0, 1, 1, 2, 3, 4], [2, 1, 2, 3, 3, 0]] = 1.0
-    a = np.array([0.4877, 0.0439, 0.1958, 0.2473, 0.0253])
-    solver = frot.FrankWolfe(step="fully_corrective", tol=1e-6, max_iter=3)
-    with pytest.warns(frot.ConvergenceWarning):
-        found = frot.solve_costs(C, a, solver=solver)
-    assert found.gap > 1e-6
-    assert found.status is Status.MAX_ITER

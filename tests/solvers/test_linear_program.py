@@ -11,7 +11,7 @@ import frot
 from frot import LinearProgram, Status
 from frot._base.stopping import DeadlineError, deadline
 from frot.solvers import EpigraphProgram
-from tests.reference import linear_program, quiet
+from tests.reference import linear_program
 
 RNG = np.random.default_rng(0)
 STACK = RNG.random((4, 11, 8))
@@ -73,19 +73,6 @@ def test_tiny_weights_are_refined(method, seed):
     assert max(result.lower, exact.lower) <= min(result.upper, exact.upper)
 
 
-def test_a_referee_that_cannot_tell_says_so(monkeypatch):
-    monkeypatch.setattr("frot.solvers._linear_program.REFINEMENTS", 1)
-    monkeypatch.setattr("frot.solvers._linear_program.column_generation_suits", lambda _: False)
-    rng = np.random.default_rng(0)
-    a = np.array([1e-13, 0.5, 0.5])
-    stack = np.stack([1e9 * rng.random((3, 3)), rng.random((3, 3))])
-    with pytest.warns(frot.ConvergenceWarning, match="not well enough to tell the optimum"):
-        result = frot.solve_costs(
-            stack, a, normalise_weights=True, solver="linear_program", tol=1e-18
-        )
-    assert result.status in (Status.UNDECIDED, Status.PRECISION)
-
-
 @pytest.mark.parametrize("seed", [20, 29])
 def test_costs_further_apart_than_highs_can_tell_end_on_pivots(seed):
     # Points of weight 1e-10 that pay 1e9: refinements proved no more, and the gaps were 5 and 78 %.
@@ -115,23 +102,6 @@ def test_costs_beyond_what_highs_takes():
     result = frot.solve([[1.0, 0.8, 1.0]], Y, "all", solver="linear_program")
     assert result.status is frot.Status.CONVERGED
     assert result.value == pytest.approx(1.49999997e16, rel=1e-8)
-
-
-@pytest.mark.parametrize(
-    ("points", "a", "b"),
-    [
-        ([0.6, 0.1, 0.5, 0.6], 0.75, 0.875),
-        ([0.1, 0.85, 0.05, 0.95], 0.75, 0.9375),
-        ([0.05, 0.75, 0.1, 0.5], 0.875, 0.875),
-    ],
-)
-def test_an_optimum_of_zero_is_no_unit(points, a, b):
-    # Regrets of one group: what is left of the optimum is rounding, and no refinement helps.
-    X, Y = np.array(points)[:2, None], np.array(points)[2:, None]
-    sides = {"a": [a, 1.0 - a], "b": [b, 1.0 - b]}
-    result = quiet(frot.solve, X, Y, **sides, normalise="regret", solver="linear_program")
-    assert result.status in (Status.PRECISION, Status.CONVERGED)
-    assert abs(result.value) <= 1e-15
 
 
 def test_a_plan_that_costs_far_more_than_is_typical():

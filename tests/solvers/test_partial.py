@@ -96,14 +96,6 @@ def test_a_price_above_all_costs_keeps_what_can_be_kept() -> None:
     assert none.value == pytest.approx(0.2)
 
 
-def test_forbidden_arcs_only_leave_mass_out() -> None:
-    stack = np.full((1, 2, 2), np.inf)
-    stack[0, 0, 0] = 1.0
-    res = frot.solve_costs(stack, tau=2.0, penalty="tv")
-    assert res.value == pytest.approx(0.5 + 2.0)
-    assert np.asarray(res.plan).tolist() == [[0.5, 0.0], [0.0, 0.0]]
-
-
 def test_progress_start_and_warning_are_in_the_users_units() -> None:
     stack, a, b = drawn(4)
     seen: list[frot.Progress] = []

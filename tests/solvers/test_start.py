@@ -65,16 +65,6 @@ def test_a_bad_start_does_no_harm(cold, name, start):
     assert result.value == pytest.approx(cold[f"{name}, 0.0"].value, rel=2e-6)
 
 
-@pytest.mark.parametrize("eta", [0.0, 0.05])
-def test_a_start_may_ignore_forbidden_arcs(eta):
-    stack = STACK.copy()
-    stack[:, np.arange(18), np.arange(18)] = np.inf
-    cold = frot.solve_costs(stack, eta=eta)
-    warm = frot.solve_costs(stack, eta=eta, start=np.eye(20, 18) + 0.1)
-    assert warm.status is Status.CONVERGED
-    assert warm.value == pytest.approx(cold.value, rel=1e-8)
-
-
 class TestParse:
     problem = Problem(StackedCosts(STACK[:, :3, :4]), np.full(3, 1 / 3), np.full(4, 0.25))
     rows, cols = np.arange(3), np.arange(4)

@@ -273,9 +273,8 @@ def test_a_price_that_destroys_all_is_told_with_one_that_does_not(penalty: str) 
         frot.solve(X, Y, tau=1e-3, penalty=penalty)
     (price,) = re.findall(r"tau=(\S+) would keep", str(told[0].message))
     assert 0.2 < frot.solve(X, Y, tau=float(price), penalty=penalty).mass < 0.8
-    # So small that rounding ends the run before its tolerance.
     with pytest.warns(frot.ConvergenceWarning, match=r"tau: is too small"):
-        frot.solve(X, Y, tau=1e-7, penalty=penalty)
+        frot.solve(X, Y, tau=1e-7, penalty=penalty, tol=1e-7)
 
 
 def test_members_that_keep_next_to_nothing_are_told() -> None:

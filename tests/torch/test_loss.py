@@ -669,9 +669,9 @@ class TestMassThatMayGo:
 
 @pytest.mark.parametrize("debias", [False, True])
 @pytest.mark.parametrize(
-    ("scale", "message"), [(1e160, "the costs are infinite or NaN"), (1e-156, "^eps: .* too small")]
+    ("scale", "message"), [(1e160, "^x, y: the costs: some are infinite"), (1e-156, "rescale")]
 )
-def test_costs_beyond_floats_are_refused(scale: float, message: str, debias: bool):
+def test_costs_outside_the_contract_are_refused(scale: float, message: str, debias: bool):
     x, y = (scale * torch.randn(size, 3, dtype=torch.float64) for size in (5, 6))
     with pytest.raises(frot.InputError, match=message):
         FRWDLoss(debias=debias)(x.requires_grad_(), y)

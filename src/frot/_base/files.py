@@ -40,7 +40,8 @@ def check_writable(path: Path, who: str = "") -> None:
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a path to write to, in the same folder, which takes the place of `path` at the end.
 
-    If the body fails, what was at `path` before is still there, untouched.
+    If the body fails, what was at `path` before is still there, untouched. A full disk is an
+    `InputError`, as a folder is that cannot be written to.
     """
     path = Path(path)
     try:
@@ -57,6 +58,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         os.umask(mask)
         draft.chmod(0o666 & ~mask)
         os.replace(draft, path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
     finally:
         draft.unlink(missing_ok=True)
 

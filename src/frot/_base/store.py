@@ -61,7 +61,8 @@ class Store:
     Raises
     ------
     InputError
-        If the file is not a store, of another kind or format, or cannot be opened.
+        If the file is not a store, of another kind or format, damaged, held by another process,
+        or cannot be opened; by `add`, if the disk is full.
 
     Examples
     --------
@@ -98,7 +99,7 @@ class Store:
         except BaseException as error:
             self._file.close()
             if isinstance(error, TROUBLE) and not isinstance(error, InputError):
-                raise self._error(f"is not a store of frot's ({error}); use another path") from None
+                raise self._trouble(error) from None
             raise
 
     def add(self, key: int | str, value: Any, work: str = "") -> None:
@@ -123,7 +124,7 @@ class Store:
                 self._written = True
             self._file.execute("INSERT OR REPLACE INTO pieces VALUES (?, ?, ?, ?)", row)
         except sqlite3.Error as error:
-            raise OSError(f"{self._name}: {self.path} cannot be written: {error}") from None
+            raise self._trouble(error) from None
 
     def finished(self, work: str = "") -> dict[Any, Any]:
         """Everything that is kept of a piece of work, by key, in the order it was added in."""
@@ -131,7 +132,7 @@ class Store:
         try:
             rows = self._file.execute(query, (work,)).fetchall()
         except TROUBLE as error:
-            raise self._error(f"is damaged ({error}); remove it to start anew") from None
+            raise self._trouble(error) from None
         return {
             key: _unpacked(content)
             for key, content, checksum in rows
@@ -155,6 +156,20 @@ class Store:
 
     def _error(self, text: str) -> InputError:
         return InputError(f"{self._name}: {self.path} {text}")
+
+    def _trouble(self, error: Exception) -> InputError:
+        """Say what an error of SQLite's means; Python 3.10 has no codes, only its messages."""
+        text = str(error)
+        if "locked" in text:
+            return self._error(
+                "is locked: another process has it open and is writing; wait until it has ended, "
+                "or give another path"
+            )
+        if "not a database" in text:
+            return self._error("is not a store of frot's; give another path")
+        if any(word in text for word in ("full", "readonly", "I/O")):
+            return self._error(f"cannot be written: {text}")
+        return self._error(f"is damaged ({text}); remove it to start anew")
 
     def _check_path(self) -> None:
         path = self.path

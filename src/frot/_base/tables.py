@@ -586,7 +586,7 @@ def _without_preamble(rows: Iterator[Row], path: Path) -> Iterator[Row]:
 
 
 def _sheet_rows(path: Path) -> Iterator[Row]:
-    openpyxl = require("openpyxl", "excel")
+    openpyxl = require("openpyxl", "tables")
     try:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
     except Exception as error:

@@ -18,11 +18,15 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import is_foreign, namespace, refuse_odd_tensor, to_numpy
+from frot._base.contract import drop_light_weights, refuse_large_integers, refuse_masked
 from frot._base.errors import InputError, brief
 from frot._base.names import first_repeated
 
 # Masses this close to one are taken to be one: float32 weights sum no better.
 MASS_TOLERANCE = 1e-5
+
+# A mass below this is nobody's: quotients of weights would underflow.
+SMALLEST_MASS = 1e-100
 
 # What scipy.spatial.distance.cdist takes by name, aliases aside.
 METRICS = (
@@ -85,8 +89,8 @@ def check_two_clouds(X: Any, Y: Any) -> tuple[Any, Any, tuple[str, ...] | None]:
     return X, Y, x_names or y_names
 
 
-def check_costs(costs: Any, infinite: bool = False) -> Any:
-    """Return a cost stack as float64 of shape (L, n, m); `infinite` costs are refused or not."""
+def check_costs(costs: Any) -> Any:
+    """Return a cost stack as float64 of shape (L, n, m)."""
     array: Any = _numbers_anywhere(costs, "C")
     if array.ndim == 2:
         raise InputError(
@@ -97,7 +101,12 @@ def check_costs(costs: Any, infinite: bool = False) -> Any:
         raise InputError(f"C: has {array.ndim} dimensions, expected (groups, n, m)")
     if 0 in array.shape:
         raise InputError(f"C: is empty (shape {tuple(array.shape)})")
-    check_finite(array, "C", infinite)
+    if not all_finite(array) and ((host := to_numpy(array)) == np.inf).any():
+        raise InputError(
+            f"C: has infinite costs, the first at {_first(host == np.inf, 'C')}; give a pair that "
+            "must not be matched a cost larger than all others, such as ten times the largest"
+        )
+    check_finite(array, "C")
     return array if is_foreign(array) else np.ascontiguousarray(array)
 
 
@@ -118,14 +127,12 @@ def check_entries(values: Any, name: str, ndim: int = 1) -> np.ndarray:
     return array
 
 
-# Sums of weights that can be divided by as they are.
-NORMAL = 1e-200
-
-
 def check_weights(
     weights: Any, size: int, name: str, normalise: bool, any_mass: bool = False
 ) -> np.ndarray:
     """Return weights of `size` points that sum to one, or to `any_mass`; None is uniform.
+
+    Weights next to nothing are zero (`drop_light_weights`).
 
     Examples
     --------
@@ -152,8 +159,9 @@ def check_weights(
         total = float(array.sum())
     if total == 0.0:
         raise InputError(f"{name}: all weights are zero; leave {name} out for uniform weights")
-    if not np.isfinite(total):
-        raise InputError(f"{name}: the weights sum to infinity; scale them down")
+    if not np.isfinite(total) or total < SMALLEST_MASS:
+        raise InputError(f"{name}: the weights sum to {total:.3g}; rescale them")
+    array = drop_light_weights(array, name)
     if not normalise and abs(total - 1.0) > MASS_TOLERANCE:
         if any_mass:
             return array
@@ -161,9 +169,6 @@ def check_weights(
             f"{name}: the weights sum to {total:.8g}, which is {total - 1.0:+.3g} off one; "
             "pass normalise_weights=True to divide by the sum"
         )
-    if not NORMAL < total < 1.0 / NORMAL:
-        # Dividing by the largest first keeps subnormal weights from becoming zero or infinite.
-        array = array / array.max()
     # Both sides have to weigh the same: sums are rounded once.
     return array / fsum(array.tolist())
 
@@ -281,7 +286,8 @@ def _single(value: Any, name: str) -> float:
         number = float(value)
     except OverflowError:
         raise InputError(f"{name}: {brief(value)} is beyond the largest float") from None
-    if isinstance(value, Fraction | Decimal) and number != value and np.isfinite(number):
+    exact: Any = int(value) if isinstance(value, Integral) else value
+    if isinstance(exact, int | Fraction | Decimal) and number != exact and np.isfinite(number):
         raise InputError(f"{name}: {brief(value)} is between two floats; pass float({name})")
     return number
 
@@ -380,6 +386,7 @@ def read_numbers(values: Any, name: str) -> np.ndarray:
         return values
     _refuse_containers(values, name)
     array = _as_array(values, name)
+    refuse_large_integers(array, name)
     kind = array.dtype.kind
     if kind in OTHER_KINDS:
         raise InputError(f"{name}: {OTHER_KINDS[kind]}")
@@ -403,20 +410,14 @@ def all_finite(array: Any) -> bool:
     return bool(xp.all(xp.isfinite(array)))
 
 
-def check_finite(array: Any, name: str, infinite: bool = False) -> None:
-    """Refuse NaN and infinity, and say where the first is; arrays may be of any library.
-
-    Where `infinite`, plus infinity may stand for an arc that is forbidden.
-    """
+def check_finite(array: Any, name: str) -> None:
+    """Refuse NaN and infinity, and say where the first is; arrays may be of any library."""
     if all_finite(array):
         return
     array = to_numpy(array)
-    wrong = ~np.isfinite(array) & ~(infinite & (array == np.inf))
-    if not wrong.any():
-        return
-    what = "NaN or minus infinity" if infinite else "NaN or infinite"
+    wrong = ~np.isfinite(array)
     raise InputError(
-        f"{name}: {int(wrong.sum())} of {array.size} entries are {what}, the first at "
+        f"{name}: {int(wrong.sum())} of {array.size} entries are NaN or infinite, the first at "
         f"{_first(wrong, name)}; drop or impute them"
     )
 
@@ -436,8 +437,7 @@ def _refuse_containers(values: Any, name: str) -> None:
             f"{name}: is a {type(values).__name__}; use {name}.X, or {name}.X.toarray() where that "
             "is sparse"
         )
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise InputError(f"{name}: has masked entries; drop or fill them, {name}.filled(...)")
+    refuse_masked(values, name)
 
 
 def _as_array(values: Any, name: str) -> np.ndarray:

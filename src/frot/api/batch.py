@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import Home, device_room, find_home, is_foreign, to_numpy
+from frot._base.contract import check_batch_range
 from frot._base.errors import InputError, brief, warn_caller
 from frot._base.spelling import second_names
 from frot._base.stopping import check_limits, deadline
@@ -27,17 +28,14 @@ from frot.costs.build import points_geometry
 from frot.costs.geometry import Geometry, stand_ins, take_members
 from frot.groups.groups import Groups
 from frot.problem.adversary import GivenSet, SimplexFamily
-from frot.problem.result import Status
 from frot.problem.terms import (
     DEFAULT_EPS,
     Relative,
     amount_at,
     check_adversary,
     check_amount,
-    check_range,
     check_tau,
 )
-from frot.solvers.drive import NOTHING
 from frot.solvers.sinkhorn.absent import potentials_at
 from frot.solvers.sinkhorn.certificate import proving
 from frot.solvers.sinkhorn.dense import DenseEngine, dense_bytes
@@ -138,12 +136,13 @@ def solve_batch(
         geometry, true = batch_geometry(X, Y, parsed, METRICS[metric], place, shares)
         means = to_numpy(geometry.product(*map(place.double().bring, shares)))
         level = means.mean(axis=1)
-    check_range(level, who="X[{at}], Y[{at}]")
+        largest = to_numpy(geometry.peaks()).max(axis=1)
+    check_batch_range(level, largest, np.ones(count), "X[{index}], Y[{index}]")
     etas, epss = (np.broadcast_to(amount_at(x, level), (count,)) for x in (eta, eps))
     if not (epss > 0.0).all():
         at = int(np.argmin(epss))
         raise InputError(f"X[{at}], Y[{at}]: all costs are zero, so eps is; pass eps as a number")
-    check_range(level, epss, "X[{at}], Y[{at}]")
+    check_batch_range(level, largest, epss, "X[{index}], Y[{index}]")
     held = max(1, min(count, int(memory_budget // dense_bytes(n, m)))) * dense_bytes(n, m)
     way = "pass a smaller memory_budget, for fewer members at once, or use frot.solve, one by one"
     taus = tuple(amount_at(price, level) for price in prices or (np.inf, np.inf))
@@ -218,15 +217,7 @@ def run_batch(
 
 
 def _warn(result: BatchResult, tol: float) -> None:
-    # An optimum of zero cannot be had to a relative tolerance, and is right all the same.
-    unit = np.maximum(result.mean_cost, np.maximum(result.eta, result.eps))
-    points = sum(result.engine.geometry.shape[2:])
-    zero = np.maximum(np.abs(result.upper), np.abs(result.lower)) <= NOTHING * points * unit
-    late = [
-        at
-        for at, status in enumerate(result.status)
-        if not status.ok and not (status is Status.PRECISION and zero[at])
-    ]
+    late = [index for index, status in enumerate(result.status) if not status.ok]
     if late:
         worst = max(late, key=lambda at: result.gap[at])
         warn_caller(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import Home, read_only, to_numpy
+from frot._base.contract import gap_floor, relative_gap
 from frot._base.errors import require
 from frot._base.files import write_archive
 from frot.costs import DeviceCosts
@@ -18,7 +19,6 @@ from frot.groups.groups import Groups
 from frot.plans.lazy import LazyPlan
 from frot.plans.plan import Plan
 from frot.problem.adversary import simplex_of
-from frot.problem.bounds import relative_gap
 from frot.problem.marginals import Marginals
 from frot.problem.problem import Problem
 from frot.problem.result import Progress, Result, Status, arrays_of_groups, groups_in
@@ -179,8 +179,13 @@ class BatchResult(Sequence[Result]):
     @property
     def gap(self) -> np.ndarray:
         """Relative gaps, (B,)."""
-        pairs = zip(self.lower, self.upper, strict=True)
-        return read_only(np.array([relative_gap(float(low), float(high)) for low, high in pairs]))
+        gaps = np.empty(len(self))
+        for index, (lower, upper) in enumerate(zip(self.lower, self.upper, strict=True)):
+            owed = self._owed(index)
+            scales = float(self.eta[index]), float(self.eps[index]), *owed.get("tau", ())
+            mass, mean = min(owed.get("totals", (1.0,))), float(self.mean_cost[index])
+            gaps[index] = relative_gap(float(lower), float(upper), mass * gap_floor(mean, *scales))
+        return read_only(gaps)
 
     def plans(self) -> Any:
         """Return all plans as one fresh array of shape (B, n, m), in double precision."""
@@ -249,7 +254,7 @@ class BatchResult(Sequence[Result]):
         at = range(len(self))[index]
         proof = self.proof
         lower, upper = float(self.lower[at]), float(self.upper[at])
-        now = Progress(self.iterations[at], self.time, lower, upper, relative_gap(lower, upper))
+        now = Progress(self.iterations[at], self.time, lower, upper, float(self.gap[at]))
         return Result(
             value=float(self.value[at]),
             lower=lower,

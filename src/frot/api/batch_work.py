@@ -7,13 +7,15 @@ from dataclasses import fields
 import numpy as np
 
 from frot._base.arrays import Home, to_numpy
+from frot._base.contract import gap_floor, relative_gap
 from frot._base.stopping import DeadlineError, no_deadline
-from frot.problem.bounds import is_rounding, refuse_contradiction, relative_gap
+from frot.problem.bounds import is_rounding, refuse_contradiction
 from frot.problem.result import Status
 from frot.solvers.sinkhorn.ascent import Aim, Ascent
 from frot.solvers.sinkhorn.certificate import Certificate, certify, certify_product
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import take
+from frot.solvers.sinkhorn.terms import BatchTerms
 
 # Members that may be done are proven, and dropped, once they are this share of the work.
 DROP_AT = 0.2
@@ -47,6 +49,7 @@ class BatchWork:
         self.iterations: dict[int, int] = {}
         # Of every member the best proof, and the row of it.
         self._proofs: dict[int, tuple[Certificate, int]] = {}
+        self._floors = np.empty(0)
 
     def run(
         self, whole: DenseEngine, members: np.ndarray, start: tuple[np.ndarray, np.ndarray] | None
@@ -58,6 +61,7 @@ class BatchWork:
         `start` are weights (B, L) and potentials (B, m) of all members of the batch to begin with.
         """
         precise, groups = whole.double(), whole.geometry.shape[1]
+        self._floors = _gap_floors(precise.terms)
         alpha, g = np.full((len(members), groups), 1.0 / groups), None
         if start is not None:
             alpha, g = (part[members] for part in start)
@@ -73,6 +77,9 @@ class BatchWork:
         if len(bare):
             proof = certify_product(precise.members(precise.terms.home.indices(bare)))
             self._proofs.update({int(at): (proof, row) for row, at in enumerate(bare)})
+
+    def _gap(self, member: int, lower: float, upper: float) -> float:
+        return relative_gap(lower, upper, float(self._floors[member]))
 
     def _ascent(
         self, whole: DenseEngine, members: np.ndarray, alpha: np.ndarray, g: np.ndarray | None
@@ -174,10 +181,10 @@ class BatchWork:
                 if float(known.upper[at] - known.lower[at]) < upper[row] - lower[row]:
                     continue
             self._proofs[member] = (proof, row)
-            if relative_gap(float(lower[row]), float(upper[row])) <= enough[row]:
+            if self._gap(member, float(lower[row]), float(upper[row])) <= enough[row]:
                 self.status[member], self.iterations[member] = Status.CONVERGED, done
             elif last and is_rounding(upper[row] - lower[row], doubt[row]):
-                self.status[member], self.iterations[member] = Status.PRECISION, done
+                self.status[member], self.iterations[member] = Status.STALLED, done
         return np.array([member in self.status for member in members.tolist()])
 
     def _stop(self, members: np.ndarray, status: Status, done: int) -> None:
@@ -200,14 +207,18 @@ class BatchWork:
             parts[field.name] = home.xp.take(joined, index, axis=0)
         found = Certificate(**parts)
         # What was proven without a step may be narrow enough.
-        doubts = to_numpy(found.upper - found.value + found.slack).tolist()
         ends = (to_numpy(found.lower).tolist(), to_numpy(found.upper).tolist())
-        for member, (lower, upper, doubt) in enumerate(zip(*ends, doubts, strict=True)):
+        for member, (lower, upper) in enumerate(zip(*ends, strict=True)):
             refuse_contradiction(lower, upper, f"member {member}")
             stopped = self.status[member] in (Status.INTERRUPTED, Status.STOPPED)
-            if not stopped and relative_gap(lower, upper) <= self.tol:
+            if not stopped and self._gap(member, lower, upper) <= self.tol:
                 self.status[member] = Status.CONVERGED
-            elif self.status[member] is Status.STALLED and is_rounding(upper - lower, doubt):
-                # Nothing narrower could be proven, because of rounding.
-                self.status[member] = Status.PRECISION
         return found
+
+
+def _gap_floors(terms: BatchTerms) -> np.ndarray:
+    """What the members' gaps are relative to at least, (B,); prices of mass are no scale here."""
+    mass = np.minimum(to_numpy(terms.a).sum(axis=1), to_numpy(terms.b).sum(axis=1))
+    means = to_numpy(terms.sizes).mean(axis=1).tolist()
+    etas, epss = (to_numpy(amount)[:, 0].tolist() for amount in (terms.eta, terms.eps))
+    return mass * np.array(list(map(gap_floor, means, etas, epss)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,9 @@ from frot.costs import Costs
 from frot.costs.protocol import UNIT
 from frot.problem.bounds import c_transforms
 from frot.problem.terms import NORMALISATIONS
-from frot.solvers.exact.column_generation import CUTS, clipped_potentials
 from frot.solvers.oracles import NetworkSimplex
 
-# Entries of costs of both signs whose mean is taken exactly, at most.
-CANCEL_UP_TO = 10_000
-# Relative gap from which on a group's optimum is not known.
+# Share of the mean cost from which on a group's optimum is not known.
 KNOWN = 1e-6
 
 
@@ -52,10 +48,7 @@ def normalise_costs(costs: Costs, a: np.ndarray, b: np.ndarray, how: str) -> Cos
     if how == "none":
         return costs
     if how == "mean":
-        means = _means(costs, a, b)
-        # A group without any cost has nothing to scale.
-        scale = np.divide(1.0, means, out=np.ones(count), where=means > 0.0)
-        return costs.rescaled(scale)
+        return costs.rescaled(_scales(costs, a, b))
     rows, cols = np.flatnonzero(a), np.flatnonzero(b)
     part = costs.take(rows, cols)
     oracle = NetworkSimplex()
@@ -66,13 +59,14 @@ def normalise_costs(costs: Costs, a: np.ndarray, b: np.ndarray, how: str) -> Cos
             transport = oracle(cost, a[rows], b[cols])
             i, j, mass = transport.plan.arcs()
             optimum[group] = mass @ cost[i, j]
-            proven = _proven(cost, a[rows], b[cols], transport.g, optimum[group])
+            f, g = c_transforms(cost, transport.g)
+            proven = float(a[rows] @ f + b[cols] @ g)
         except DeadlineError:
             raise InputError(
                 "time_limit: was up before the optimum of every group was known, which "
                 "normalise='regret' subtracts; allow more time, or use normalise='mean'"
             ) from None
-        if not _is_known(proven, optimum[group]):
+        if optimum[group] - proven > KNOWN * float(np.abs(cost).mean()):
             warn_caller(
                 f"normalise: the optimum of group {group} is only known to lie in [{proven:.6g}, "
                 f"{optimum[group]:.6g}], whose upper end is subtracted."
@@ -80,50 +74,11 @@ def normalise_costs(costs: Costs, a: np.ndarray, b: np.ndarray, how: str) -> Cos
     return costs.rescaled(np.ones(count), optimum)
 
 
-def _means(costs: Costs, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the mean costs; those of costs that cancel, in rational numbers.
-
-    To divide by what rounding left of a mean of zero would make noise of a group.
-    """
+def _scales(costs: Costs, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return what makes every mean one, (L,); a mean that is zero but for rounding has none."""
     means = costs.independent(a, b)
-    if costs.nonnegative or len(a) * len(b) > CANCEL_UP_TO:
-        return means
-    doubt = 4.0 * (len(a) + len(b)) * UNIT * costs.magnitudes(a, b)
-    unsure = np.flatnonzero(np.abs(means) <= doubt)
-    if not len(unsure):
-        return means
-    rows, cols = np.divmod(np.arange(len(a) * len(b)), len(b))
-    mass = [Fraction(x) * Fraction(y) for x, y in zip(a[rows], b[cols], strict=True)]
-    for group in unsure:
-        entries = costs.at(rows, cols, np.array([group]))[0].tolist()
-        means[group] = float(sum(Fraction(c) * w for c, w in zip(entries, mass, strict=True)))
-    return means
-
-
-def _is_known(lower: float, upper: float) -> bool:
-    """Whether the two are the same, to what a warning is worth."""
-    return upper - lower <= KNOWN * max(abs(lower), abs(upper))
-
-
-def _proven(
-    cost: np.ndarray, a: np.ndarray, b: np.ndarray, first: np.ndarray, optimum: float
-) -> float:
-    """What potentials prove of an optimum: the given ones, or those of costs that are cut.
-
-    Between points that only dear arcs connect, potentials are rounded to more than the optimum is.
-    """
-    found = _dual_value(cost, a, b, first)
-    for cut in CUTS:
-        if _is_known(found, optimum):
-            break
-        for g in clipped_potentials(cost, a, b, cut * abs(optimum)):
-            found = max(found, _dual_value(cost, a, b, g))
-    return found
-
-
-def _dual_value(cost: np.ndarray, a: np.ndarray, b: np.ndarray, g: np.ndarray) -> float:
-    f, g = c_transforms(cost, g)
-    return float(a @ f + b @ g)
+    rounding = 4.0 * (len(a) + len(b)) * UNIT * costs.magnitudes(a, b)
+    return np.divide(1.0, means, out=np.ones(len(means)), where=means > rounding)
 
 
 def refuse_normalised_distance(how: Any) -> None:

@@ -1,31 +1,27 @@
-"""From checked options to a result: make the problem, leave out weightless points, solve.
-
-Points of zero weight, or next to none, are put back after.
-"""
+"""From checked options to a result: make the problem, leave out points without weight, solve."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from frot._base.arrays import Home, to_numpy
-from frot._base.errors import InputError, warn_caller
+from frot._base.contract import check_cost_range, check_eps_range
+from frot._base.errors import warn_caller
 from frot._base.stopping import finish, no_deadline
 from frot._base.validate import check_callable, check_flag
 from frot.api.normalise import normalise_costs
 from frot.costs import Costs
-from frot.plans.plan import Plan
 from frot.problem.adversary import SimplexFamily
 from frot.problem.marginals import MarginalPrice
 from frot.problem.problem import Problem
 from frot.problem.result import Result, Status
-from frot.problem.terms import ProblemTerms, amount_at, check_range, check_terms
+from frot.problem.terms import ProblemTerms, amount_at, check_terms
 from frot.solvers import Callback, Start
 from frot.solvers.choose import Solver, choose_solver
-from frot.solvers.start import allowed_plan
 
 
 def on_accelerator(home: Home | None) -> bool:
@@ -71,30 +67,20 @@ def make_problem(
         costs = make_costs()
         if terms.normalise != "none":
             costs = normalise_costs(costs, *terms.shares, terms.normalise)
-        if costs.forbidden is not None and terms.tau is None:
-            # Raises where these leave none.
-            allowed_plan(costs.forbidden, a, b)
-        elif costs.forbidden is not None and terms.penalty == "kl":
-            raise InputError("C: infinite costs are taken with penalty='tv' or without tau")
         plain = Problem(
             costs, a, b, terms.adversary, names=names, marginals=terms.marginals(), **known
         )
         level = plain.mean_cost
-    check_range(level)
+        check_cost_range(level, plain.largest_cost)
     adversary = terms.adversary
     if isinstance(adversary, SimplexFamily):
         adversary = adversary.having(amount_at(terms.eta, level), terms.log_prior)
     # Where nothing costs anything every eps gives a b^T, but it has to be one.
     eps = amount_at(terms.eps, level or 1.0)
-    check_range(level, eps)
+    check_eps_range(level, eps)
     if adversary is plain.adversary and eps == 0.0 and terms.tau is None:
         return plain
     return plain.having(adversary=adversary, eps=eps, marginals=terms.marginals(level or 1.0))
-
-
-# Points of weights below this decide nothing if all of them cost no more than this share of what is
-# typical.
-TINY, NEGLIGIBLE = 1e-100, 1e-30
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,15 +99,8 @@ class SolverRun:
         check_flag(self.progress, "progress")
 
     def __call__(self, problem: Problem) -> Result:
-        """Solve without the points that weigh next to nothing, which are put back after."""
-        light = negligible(problem) if self.start is None and problem.costs.on_host else None
-        if light is None:
-            result = self._solve(problem)
-        else:
-            result = finish(
-                lambda: self._solve(problem.part(light.rows, light.cols)),
-                lambda found: _with_negligible(problem, found, light),
-            )
+        """Solve without the points that weigh nothing, which are put back after."""
+        result = self._solve(problem)
         warn_if_destroyed(problem, result)
         return result
 
@@ -138,60 +117,6 @@ class SolverRun:
                 small, Start.parse(self.start, small, rows, cols), self.callback, self.progress
             ),
         )
-
-
-class NegligiblePoints(NamedTuple):
-    """Rows and columns that matter, and what all others together cost at most."""
-
-    rows: np.ndarray
-    cols: np.ndarray
-    cost: float
-
-
-def negligible(problem: Problem) -> NegligiblePoints | None:
-    """Find points of so little weight that nothing depends on them; None if there are none.
-
-    Weights of 1e-300, from exponentials, on points far away would otherwise ask an algorithm for
-    costs and masses of six hundred digits' range.
-    """
-    if problem.a.min() >= TINY and problem.b.min() >= TINY:
-        return None
-    light_a, light_b = ((side > 0.0) & (side < TINY) for side in (problem.a, problem.b))
-    if not (light_a.any() or light_b.any()) or problem.costs.forbidden is not None:
-        return None
-    # What a light point keeps is no share of what it weighs where marginals are not kept, and
-    # weights that may be more than one make more of a cost.
-    if not (problem.marginals.kept and problem.adversary.on_simplex):
-        return None
-    # No group's cost is more than the sum of all, where none is negative.
-    total = problem.costs.mix(np.ones(problem.shape[0]))
-    if not (total >= 0.0).all() or problem.costs.least(problem.a, problem.b).min() < 0.0:
-        return None
-    # Their mass moves at the largest cost at most, and their potentials are no larger; an entropy
-    # of the plan has logarithms of weights, which are no more than 1,500 in size.
-    most = 4.0 * float(total.max()) + 1_500.0 * problem.eps
-    mass = float(problem.a[light_a].sum() + problem.b[light_b].sum())
-    if not mass * most <= NEGLIGIBLE * problem.typical_cost:
-        return None
-    return NegligiblePoints(np.flatnonzero(~light_a), np.flatnonzero(~light_b), mass * most)
-
-
-def _with_negligible(problem: Problem, result: Result, light: NegligiblePoints) -> Result:
-    """Send light points to the heaviest of the others, and widen the interval by their cost."""
-    # The answer is there: that its time is up must not lose it.
-    with no_deadline():
-        whole = _put_back(problem, result, light.rows, light.cols)
-        rows, cols, mass = whole.plan.arcs()
-    out_a = np.setdiff1d(np.arange(len(problem.a)), light.rows)
-    out_b = np.setdiff1d(np.arange(len(problem.b)), light.cols)
-    heavy_a, heavy_b = int(np.argmax(problem.a)), int(np.argmax(problem.b))
-    plan = Plan.from_arcs(
-        np.concatenate([rows, out_a, np.full(len(out_b), heavy_a)]),
-        np.concatenate([cols, np.full(len(out_a), heavy_b), out_b]),
-        np.concatenate([mass, problem.a[out_a], problem.b[out_b]]),
-        problem.shape[1:],
-    )
-    return replace(whole, plan=plan, lower=whole.lower - light.cost, upper=whole.upper + light.cost)
 
 
 def on_support(
@@ -236,7 +161,7 @@ HALVINGS = 60
 
 def warn_if_destroyed(problem: Problem, result: Result) -> None:
     """Say which tau keeps half where less than a hundredth was kept."""
-    settled = result.status in (Status.CONVERGED, Status.PRECISION)
+    settled = result.status in (Status.CONVERGED, Status.STALLED)
     if problem.marginals.kept or not settled:
         return
     mass = _mass(problem, result)

@@ -14,7 +14,6 @@ from frot._base.errors import InputError
 from frot._base.spelling import second_names
 from frot._base.stopping import deadline, finish
 from frot._base.validate import (
-    all_finite,
     check_costs,
     check_metric,
     check_names,
@@ -23,7 +22,14 @@ from frot._base.validate import (
 )
 from frot.api.normalise import refuse_normalised_distance
 from frot.api.run import check_options, make_problem
-from frot.costs import MEMORY_BUDGET, METRICS, build_costs, device_points, device_stack, given_costs
+from frot.costs import (
+    MEMORY_BUDGET,
+    METRICS,
+    StackedCosts,
+    build_costs,
+    device_points,
+    device_stack,
+)
 from frot.costs.metrics import factored_metric
 from frot.groups.groups import Groups
 from frot.problem.adversary import SimplexFamily
@@ -220,8 +226,8 @@ def solve_costs(
     Parameters
     ----------
     C : array of shape (L, n, m)
-        One cost matrix per group; negative entries are allowed. Infinite ones are arcs that no plan
-        may use.
+        One cost matrix per group; negative entries are allowed. Give a pair that must not be
+        matched a cost larger than all others: infinite ones are refused.
     a, b : arrays of shape (n,) and (m,), optional
         Weights that sum to one; uniform if left out.
     names : sequence of str, optional
@@ -242,7 +248,7 @@ time_limit, start, callback, progress :
     (0.5, array([0.5, 0.5]))
     """
     home = find_home(C=C, a=a, b=b, prior=prior)
-    stack = check_costs(C, infinite=True)
+    stack = check_costs(C)
     shape = tuple(stack.shape)
     labels = check_names(names, shape[0])
     terms, run = check_options(
@@ -251,10 +257,10 @@ time_limit, start, callback, progress :
         tol=tol, max_iter=max_iter, time_limit=time_limit, start=start, callback=callback,
         progress=progress,
     )  # fmt: skip
-    if home is not None and solved_in_place(run.solver, terms) and all_finite(stack):
+    if home is not None and solved_in_place(run.solver, terms):
         make = partial(device_stack, stack, home)
     else:
-        make = partial(given_costs, to_numpy(stack).astype(float))
+        make = partial(StackedCosts, to_numpy(stack).astype(float))
     needed = 8 * math.prod(shape) + dense_bytes(*shape[1:])
     room = device_room("C", needed, "pass fewer points, or points to frot.solve, which can stream")
     with deadline(run.solver.time_limit), room:

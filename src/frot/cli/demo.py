@@ -3,86 +3,140 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
+from frot._base.errors import MissingDependencyError
+from frot._base.files import make_folder
 from frot.cli.command import (
+    NUMBERS,
     PICTURES,
-    Writes,
-    command,
-    console,
-    numbers,
+    Json,
+    Output,
+    Quiet,
+    check_files,
+    examples,
     option,
     save_picture,
-    say,
     warn,
-    wrote,
 )
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.table import Table
 
-    from frot.cli.reproduce.fig1 import ToyRuns
+    from frot import Result
+
+EXAMPLES = examples("frot demo", "frot demo -n 200 --seed 1 --picture demo.svg")
+PICTURE = Path("out/demo.png")
+TITLES = {
+    "clean": "OT on clean data",
+    "noisy": "OT on noisy data",
+    "frot": "FROT on noisy data, η = 1",
+}
 
 
-@command(
-    "frot demo",
-    "frot demo -n 200 --seed 1 --out demo.svg",
-    writes=[Writes("plot", PICTURES, "demo.png")],
-    folder="out",
-)
 def demo(
-    plot: Annotated[
-        Path | None, option("Output", "Write the picture; out/demo.png by default.", "FILE")
-    ] = None,
-    seed: Annotated[
-        int, option(None, "Seed of the random points.", None, "--seed", "--random-state")
-    ] = 0,
     n: Annotated[int, typer.Option("-n", min=2, help="Points in each cloud.")] = 100,
+    seed: Annotated[int, option(None, "Seed of the random points.")] = 0,
+    picture: Annotated[Path, option("Output", "Write the picture here.", "FILE")] = PICTURE,
+    json: Json = None,
+    quiet: Quiet = False,
 ) -> None:
-    """Show what FROT does: two clouds that differ in two features, hidden among eight of noise."""
-    from frot._base.errors import MissingDependencyError
-    from frot.cli.reproduce.fig1 import draw_toy_runs, solve_exactly
-
-    # The first solve of a process also imports the solvers; their time is not the problem's.
-    solve_exactly(2, seed)
-    three = solve_exactly(n, seed)
-    console().print(_table(three))
-    found, missed = three.shared("frot"), three.shared("noisy")
-    say(
-        f"Among the noise FROT finds {found:.1%} of the matching of the true features, "
-        f"ordinary transport {missed:.1%}."
-    )
-    numbers({name: made.result.to_dict() for name, made in three.runs.items()})
+    """Show what FROT does on toy data: a table and a picture."""
+    # The folder of the default is made; any other has to be there.
+    if picture == PICTURE:
+        make_folder(picture.parent)
+    wanted: Path | None = picture
     try:
-        save_picture(lambda: draw_toy_runs([("", three)]), plot)
+        check_files((json, NUMBERS), (picture, PICTURES))
     except MissingDependencyError as error:
         warn(f"no picture: {error}")
-    else:
-        wrote(plot)
+        wanted = None
+    # The first solve of a process also imports the solvers; their time is not the problem's.
+    solve_three(2, seed)
+    x, y, results = solve_three(n, seed)
+    shared = {name: shared_mass(result, results["clean"]) for name, result in results.items()}
+    out = Output(json, quiet)
+    out.console().print(_table(results, shared))
+    out.say(
+        f"Among the noise FROT finds {shared['frot']:.1%} of the matching of the true features, "
+        f"ordinary transport {shared['noisy']:.1%}."
+    )
+    out.numbers({name: result.to_dict() for name, result in results.items()})
+    save_picture(lambda: draw(x, y, results, shared), wanted)
+    out.wrote(wanted)
 
 
-def _table(three: ToyRuns) -> Table:
+def solve_three(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, dict[str, Result]]:
+    """Return the two true features of the points, and the results by name."""
+    import frot
+    from frot.datasets.synthetic import TRUE
+
+    X, Y, groups = frot.toy(n, seed)
+    x, y = X[:, :TRUE], Y[:, :TRUE]
+    results = {
+        "clean": frot.solve(x, y, "all"),
+        "noisy": frot.solve(X, Y, "all"),
+        "frot": frot.solve(X, Y, groups, eta=1.0),
+    }
+    return x, y, results
+
+
+def shared_mass(one: Result, other: Result) -> float:
+    r"""Mass that two plans put on the same arcs, :math:`\sum_{ij} \min(\pi_{ij}, \rho_{ij})`.
+
+    Examples
+    --------
+    >>> import frot
+    >>> crossed, straight = (frot.solve_costs([c]) for c in ([[1, 0], [0, 1]], [[0, 1], [1, 0]]))
+    >>> shared_mass(crossed, straight), shared_mass(straight, straight)
+    (0.0, 1.0)
+    """
+    return float(np.minimum(one.plan.dense(), other.plan.dense()).sum())
+
+
+def _table(results: dict[str, Result], shared: dict[str, float]) -> Table:
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAVY, title="The paper's toy data, solved exactly")
     table.add_column("")
-    for heading in ("OT on\nclean data", "OT on\nnoisy data", "FROT on\nnoisy data, η = 1"):
-        table.add_column(heading, justify="right")
-    results = {name: made.result for name, made in three.runs.items()}
-    frot = results["frot"]
+    for title in TITLES.values():
+        table.add_column(title.replace(" on ", " on\n"), justify="right")
 
     def row(label: str, form: str, numbers: list[float]) -> None:
         table.add_row(label, *(form.format(number) for number in numbers))
 
-    row("value", "{:.9g}", [r.value for r in results.values()])
-    row("proven lower bound", "{:.9g}", [r.lower for r in results.values()])
-    row("proven upper bound", "{:.9g}", [r.upper for r in results.values()])
-    row("relative gap", "{:.1e}", [r.gap for r in results.values()])
-    row("mass as on clean data", "{:.1%}", [three.shared(name) for name in results])
+    frot = results["frot"]
+    row("value", "{:.9g}", [result.value for result in results.values()])
+    row("proven lower bound", "{:.9g}", [result.lower for result in results.values()])
+    row("proven upper bound", "{:.9g}", [result.upper for result in results.values()])
+    row("relative gap", "{:.1e}", [result.gap for result in results.values()])
+    row("mass as on clean data", "{:.1%}", list(shared.values()))
     table.add_row("α of the true features", "", "", f"{frot.alpha[0]:.9f}")
     table.add_row("α of the noise", "", "", f"{frot.alpha[1]:.1e}")
-    row("seconds", "{:.2f}", [r.time for r in results.values()])
+    row("seconds", "{:.2f}", [result.time for result in results.values()])
     return table
+
+
+def draw(
+    x: np.ndarray, y: np.ndarray, results: dict[str, Result], shared: dict[str, float]
+) -> Figure:
+    """Draw the three plans as arcs between the points, on the two true features."""
+    from frot.show.plan import draw_arcs
+    from frot.show.style import legend_below, new_figure, tidy
+
+    figure: Any = new_figure(12.0, 4.2)
+    panels = figure.subplots(1, 3, sharex=True, sharey=True)
+    for axes, (name, title) in zip(panels, TITLES.items(), strict=True):
+        draw_arcs(axes, results[name].plan, x, y, ("x", "y"), size=16.0)
+        tidy(axes)
+        note = f"{shared[name]:.0%} of the mass as on clean data"
+        axes.set_title(f"{title}\n{'the reference' if name == 'clean' else note}", fontsize=10.5)
+        axes.set_xlabel("true feature 1")
+    panels[0].set_ylabel("true feature 2")
+    legend_below(figure, panels[0], columns=2)
+    return figure

@@ -11,25 +11,25 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from frot.cli.command import FAILED, command, complain, console, numbers, say
+from frot.cli.command import FAILED, NUMBERS, Json, Output, Quiet, check_files, complain, examples
 
 if TYPE_CHECKING:
     from frot import Result
 
+EXAMPLES = examples("frot doctor", "frot doctor --json")
 REQUIRED = ("numpy", "scipy", "POT", "highspy", "typer", "rich")
 # What each optional library is for, and how to get it.
 OPTIONAL = {
     "matplotlib": ("pictures", '"frot[plot]"'),
     "pandas": ("DataFrames, .parquet files", '"frot[tables]"'),
     "pyarrow": (".parquet files", '"frot[tables]"'),
-    "openpyxl": (".xlsx files", '"frot[excel]"'),
+    "openpyxl": (".xlsx files", '"frot[tables]"'),
     "polars": ("DataFrames", "polars"),
     "joblib": ("frot.pairwise over processes", '"frot[parallel]"'),
     "scikit-learn": ("frot.selection, frot select", '"frot[selection]"'),
     "anndata": (".h5ad files", '"frot[anndata]"'),
     "distributed": ("frot.pairwise over a Dask cluster", '"frot[dask]"'),
     "torch": ("tensors on CPU and GPU, frot.torch.FRWDLoss", '"frot[torch]"'),
-    "gradio": ("frot app", '"frot[app]"'),
     "onnxruntime": ("networks in ONNX files", '"frot[correspondence]"'),
     "transformers": ("DINOv2, DINOv3 and CLIP", '"frot[transformers]"'),
     "triton": ("kernels on CUDA devices", '"frot[cuda]"'),
@@ -37,13 +37,14 @@ OPTIONAL = {
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-@command("frot doctor", "frot doctor --json")
-def doctor() -> None:
-    """Check the installation: versions, optional parts, threads, GPU, and a small solve."""
+def doctor(json: Json = None, quiet: Quiet = False) -> None:
+    """Check the installation: versions, threads, GPU, and a small solve."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
+    check_files((json, NUMBERS))
+    out = Output(json, quiet)
     table = Table(box=box.SIMPLE, show_header=False, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
@@ -60,10 +61,14 @@ def doctor() -> None:
     for name, text in rows:
         # As text, so that the brackets of an extra's name are not read as markup.
         table.add_row(name, Text(text))
-    console().print(table)
+    out.console().print(table)
     ours, referee, works = _self_test()
+    out.say(
+        f"Self-test: optimum in [{ours.lower:.12g}, {ours.upper:.12g}], gap {ours.gap:.1e}, "
+        f"{ours.time:.2f} s; linear program {referee.value:.12g}"
+    )
     versions = {name: _installed(name) for name in (*REQUIRED, *OPTIONAL)}
-    numbers(
+    out.numbers(
         {
             **{name: text for name, text in rows if name not in versions},
             "packages": versions,
@@ -77,7 +82,7 @@ def doctor() -> None:
     if not works:
         complain("the self-test failed: the exact solver and the linear program disagree")
         raise typer.Exit(FAILED)
-    say("Everything works.", style="green")
+    out.say("Everything works.", style="green")
 
 
 def _installed(name: str) -> str | None:
@@ -163,10 +168,6 @@ def _self_test() -> tuple[Result, Result, bool]:
     X, Y, groups = toy(40)
     ours = frot.solve(X, Y, groups)
     referee = frot.solve(X, Y, groups, solver="linear_program")
-    say(
-        f"Self-test: optimum in [{ours.lower:.12g}, {ours.upper:.12g}], gap {ours.gap:.1e}, "
-        f"{ours.time:.2f} s; linear program {referee.value:.12g}"
-    )
     slack = 1e-6 * abs(referee.value)
     works = ours.status.ok and ours.lower - slack <= referee.value <= ours.upper + slack
     return ours, referee, works

@@ -6,566 +6,237 @@ Below the command is what it prints and writes: the ranked features, gene sets t
 from __future__ import annotations
 
 import csv
-import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import typer
 
-from frot._base.errors import InputError, require
-from frot._base.files import make_folder, replacing
+from frot._base.errors import InputError
+from frot._base.files import replacing
 from frot._base.names import quote_some
 from frot._base.stopping import Interrupted
 from frot.cli.command import (
+    NUMBERS,
     PAGES,
     TABLES,
-    WORST,
-    Progress,
-    Writes,
-    arguments,
-    bar,
-    capped,
+    TYPED,
+    Json,
+    Output,
+    Quiet,
     check_files,
-    command,
-    console,
+    examples,
     exit_code,
-    given,
     new_table,
-    numbers,
     option,
-    option_words,
-    remark,
-    say,
-    typed,
     warn,
-    warnings_as_lines,
-    wrote,
 )
 
 if TYPE_CHECKING:
-    from frot.selection import FROTSelector, PathwayTest, PermutationTest, StabilitySelection
+    from rich.table import Table
 
+    from frot.selection import FROTSelector, PathwayTest, PermutationTest
 
-@dataclass(frozen=True)
-class SelectCall:
-    """What to select from and how; each mapping holds only what differs from the defaults.
-
-    `columns` are arguments of `frot.selection.read_samples`, `options` of `FROTSelector`, `limits`
-    of `frot.Groups.limited`, `permutation` of the test (`permutation_test` if there is a statistic,
-    else `pathway_test`) and `stability` of `stability_selection`, both empty where not asked for;
-    `files` are names of options and paths that are written.
-
-    Examples
-    --------
-    >>> call = SelectCall(
-    ...     Path("a b.csv"), 5, "each", {"label": "class"}, {"eta": 0.5},
-    ...     permutation={"n_permutations": 99, "statistic": "shift"},
-    ... )
-    >>> print(call.command)
-    frot select 'a b.csv' --label class --top 5 --eta 0.5 --permutations 99 --statistic shift
-    >>> print(call.python)
-    from frot.selection import FROTSelector, read_samples
-    <BLANKLINE>
-    samples = read_samples('a b.csv', label='class')
-    selector = FROTSelector(5, groups=samples.groups('each'), eta=0.5)
-    selector.fit(samples.X, samples.y)
-    selector.permutation_test(samples.X, samples.y, n_permutations=99, statistic='shift')
-    """
-
-    data: Path
-    top: int | float
-    groups: str
-    columns: Mapping[str, Any]
-    options: Mapping[str, Any] = field(default_factory=dict)
-    permutation: Mapping[str, Any] = field(default_factory=dict)
-    stability: Mapping[str, Any] = field(default_factory=dict)
-    files: Mapping[str, Path] = field(default_factory=dict)
-    limits: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def command(self) -> str:
-        """The command line."""
-        words = ["frot", "select", str(self.data), "--label", str(self.columns["label"])]
-        words += ["--top", str(self.top)]
-        if self.groups != "each":
-            words += ["--groups", self.groups]
-        words += option_words(self.limits)
-        for name, value in self.columns.items():
-            if name not in ("label", "block"):
-                words += _words(name, value)
-        words += option_words(self.options)
-        if self.permutation:
-            words += ["--permutations", str(self.permutation["n_permutations"])]
-            words += option_words(given(statistic=(self.permutation.get("statistic"), None)))
-        if "block" in self.columns:
-            words += ["--block", str(self.columns["block"])]
-        if self.stability:
-            words += ["--stability", str(self.stability["n_pairs"])]
-        seeds = {**self.permutation, **self.stability}
-        if "random_state" in seeds:
-            words += ["--seed", str(seeds["random_state"])]
-        for name, path in self.files.items():
-            words += [f"--{name}", str(path)]
-        return shlex.join(words)
-
-    @property
-    def python(self) -> str:
-        """The same in Python."""
-        names = ["FROTSelector", "read_samples", *(["stability_selection"] * bool(self.stability))]
-        read = [repr(str(self.data)), *arguments(self.columns)]
-        groups = f"samples.groups({self.groups!r})"
-        if self.limits or self.groups.endswith(".gmt"):
-            groups += f".limited({', '.join(arguments(self.limits))})"
-        fit = [str(self.top), f"groups={groups}", *arguments(self.options)]
-        lines = ["import frot"] * ("adversary" in self.options)
-        lines += [
-            f"from frot.selection import {', '.join(names)}",
-            "",
-            f"samples = read_samples({', '.join(read)})",
-            f"selector = FROTSelector({', '.join(fit)})",
-            "selector.fit(samples.X, samples.y)",
-        ]
-        if self.permutation:
-            values = ["samples.X", "samples.y", *arguments(self.permutation)]
-            values += ["block=samples.block"] * ("block" in self.columns)
-            sets = "statistic" not in self.permutation
-            values += ["feature_names=samples.names"] * sets
-            work = "pathway_test" if sets else "permutation_test"
-            lines.append(f"selector.{work}({', '.join(values)})")
-        if self.stability:
-            values = ["samples.X", "samples.y", "selector=selector", *arguments(self.stability)]
-            lines.append(f"stability = stability_selection({', '.join(values)})")
-        return "\n".join(lines)
-
-
-def _words(name: str, value: Any) -> list[str]:
-    """Write an argument of `read_samples` as words of the command line."""
-    flag = "--id" if name == "ids" else f"--{name}"
-    if value is True:
-        return [flag]
-    return [word for one in ([value] if isinstance(value, str) else value) for word in (flag, one)]
-
-
-@dataclass(frozen=True)
-class SelectFiles:
-    """Where the table, the page and the finished permutations go.
-
-    Unless the user names a checkpoint it lies beside the first file that is written, or in the
-    working folder, and is removed when the run is complete. One that was named is kept, so that
-    more permutations can be added.
-
-    Examples
-    --------
-    >>> SelectFiles(Path("data.csv"), Path("out/genes.tsv")).permutations.as_posix()
-    'out/genes.tsv.permutations'
-    >>> SelectFiles(Path("in/data.csv")).stability.as_posix()
-    'data.csv.stability'
-    """
-
-    data: Path
-    table: Path | None = None
-    page: Path | None = None
-    checkpoint: Path | None = None
-    per_class: Path | None = None
-
-    @property
-    def permutations(self) -> Path:
-        """Checkpoint of the permutation test."""
-        return self.checkpoint or self._next_to_output("permutations")
-
-    @property
-    def stability(self) -> Path:
-        """Checkpoint of stability selection."""
-        if self.checkpoint is not None:
-            return self.checkpoint.with_name(f"{self.checkpoint.name}.stability")
-        return self._next_to_output("stability")
-
-    def _next_to_output(self, what: str) -> Path:
-        near = self.table or self.page or Path(self.data.name)
-        return near.with_name(f"{near.name}.{what}")
-
-    def check(self) -> None:
-        """Refuse what could not be written, before the work."""
-        wanted = (self.table, TABLES), (self.page, PAGES), (self.checkpoint, ())
-        wanted += ((self.per_class, TABLES),)
-        check_files(*wanted, inputs=[self.data], called="the data itself")
-
-    def finish(self) -> None:
-        """Remove the checkpoints that the user did not ask for."""
-        if self.checkpoint is None:
-            self.permutations.unlink(missing_ok=True)
-            self.stability.unlink(missing_ok=True)
-
+EXAMPLES = examples(
+    "frot select genes.csv --label class --top 20 --table genes.tsv --report report.html",
+    "frot select counts.tsv --transpose --labels samples.csv --label condition --log1p",
+    "frot select cells.h5ad --label cell_type --groups sets.gmt --permutations 1000",
+    "frot select genes.csv.gz --label class --json - | jq .table",
+)
 
 # The choices of options; reading them off the library would load scikit-learn for ``--help``.
-Scaling = Literal["balanced", "paper", "none"]
-Multiclass = Literal["ovr", "ovo"]
 Missing = Literal["error", "impute", "drop"]
-Values = Literal["auto", "log2", "log1p", "linear"]
 Score = Literal[
     "auto", "moderated", "t", "shift", "shape", "combined", "alpha", "phi", "misalignment", "set"
-]
-Statistic = Literal[
-    "t", "shift", "shape", "wasserstein", "combined", "alpha", "phi", "misalignment"
 ]
 
 GROUPS = "each, prefix, or a .gmt, .json, .csv or .tsv file of groups."
 LABELS = "File with the classes, matched by samples' names."
 TRANSPOSE = "The table has one row per feature, one column per sample."
 IDS = "Column of samples' names; with --transpose, of features'."
-FEATURES = "Only these are features; repeatable."
 KEEP = "A feature though it looks like metadata; repeatable."
+SCORE = "What to rank by: auto, moderated, t, shift, shape, alpha, ..., or set for groups."
 TOP = "How many to select; below 1, a fraction. By default 50, at most half."
-ETA = "Entropy of the weights: auto, or a number."
-STATISTIC = "What the permutations test; by default t, or for groups two nulls of sets."
-MIN_SIZE = "Fewest features of a group in the data; 5 for .gmt files."
-MAX_SIZE = "Most features of a group in the data; 500 for .gmt files."
-COVERAGE = "Least share of a set's genes that the data has."
-PLAN = "Find the plan and alpha; by default for up to 250,000 pairs of samples."
-REFERENCE = "Compare every other class with this one, such as the controls."
-PICTURES = "Write volcano, strips, heat map and sets as .svg and .pdf."
-PER_CLASS = "Write the ranks of every comparison, .tsv or .csv."
-CHECKPOINT = "Keep finished permutations here; by default beside --out until done."
 
 
-@command(
-    "frot select genes.csv --label class --top 20 --out genes.tsv --out report.html",
-    "frot select counts.tsv --transpose --labels samples.csv --label condition --log1p",
-    "frot select cells.h5ad --label cell_type --groups sets.gmt --permutations 1000",
-    "zcat genes.csv.gz | frot select - --label class --json - | jq .table",
-    writes=[
-        Writes("table", TABLES, "features.tsv"),
-        Writes("report", PAGES, "report.html"),
-    ],
-    options={"labels": "--labels", "ids": "--id", "transpose": "--transpose", "log1p": "--log1p",
-             "features": "--features", "drop": "--drop", "keep": "--keep", "missing": "--missing",
-             "min_size": "--min-size", "max_size": "--max-size", "min_coverage": "--min-coverage"},
-)  # fmt: skip
 def select(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Table of samples, a row each.")],
     label: Annotated[str, option("Data", "Column of the classes.", "COLUMN")],
     labels: Annotated[str | None, option("Data", LABELS, "FILE")] = None,
     transpose: Annotated[bool, option("Data", TRANSPOSE, None, "--transpose")] = False,
-    top: Annotated[str | None, option("Selection", TOP, "NUMBER")] = None,
-    groups: Annotated[str, option("Data", GROUPS, "GROUPS")] = "each",
-    min_size: Annotated[int | None, option("Data", MIN_SIZE, "COUNT")] = None,
-    max_size: Annotated[int | None, option("Data", MAX_SIZE, "COUNT")] = None,
-    min_coverage: Annotated[float, option("Data", COVERAGE, "SHARE")] = 0.0,
     ids: Annotated[str | None, option("Data", IDS, "COLUMN", "--id")] = None,
-    features: Annotated[list[str] | None, option("Data", FEATURES, "NAME|FILE")] = None,
     drop: Annotated[
-        list[str] | None,
-        option("Data", "Not a feature; repeatable.", "NAME|FILE", "--drop", "--ignore"),
+        list[str] | None, option("Data", "Not a feature; repeatable.", "NAME|FILE")
     ] = None,
     keep: Annotated[list[str] | None, option("Data", KEEP, "NAME|FILE")] = None,
     log1p: Annotated[bool, option("Data", "Rank log(1 + x), for counts.", None, "--log1p")] = False,
-    layer: Annotated[
-        str | None, option("Data", "Layer of an .h5ad file to read, not X.", "NAME")
-    ] = None,
-    values: Annotated[Values, option("Data", "What the numbers are, for fold changes.")] = "auto",
     missing: Annotated[Missing, option("Data", "What to do with missing values.")] = "error",
-    scaling: Annotated[Scaling, option("Selection", "Scale of features.")] = "balanced",
-    score: Annotated[Score, option("Selection", "What to rank by.")] = "auto",
-    eta: Annotated[str, option("Selection", ETA, "COST")] = "auto",
-    worst: Annotated[int | None, option("Selection", WORST, "COUNT")] = None,
-    multiclass: Annotated[
-        Multiclass, option("Selection", "Three or more classes: one against rest, or pairs.")
-    ] = "ovr",
-    reference: Annotated[str | None, option("Selection", REFERENCE, "CLASS")] = None,
-    plan: Annotated[bool | None, option("Selection", PLAN)] = None,
-    tol: Annotated[float | None, option("Selection", "Relative gap to stop at.", "GAP")] = None,
-    max_iter: Annotated[
-        int | None, option("Selection", "Transport problems at most.", "COUNT")
-    ] = None,
+    groups: Annotated[str, option("Selection", GROUPS, "GROUPS")] = "each",
+    top: Annotated[str | None, option("Selection", TOP, "NUMBER")] = None,
+    score: Annotated[Score, option("Selection", SCORE, "NAME")] = "auto",
     permutations: Annotated[
-        int, option("Inference", "Number of permutations of the labels.", "COUNT", min=0)
+        int,
+        typer.Option(
+            help="Number of permutations of the labels, for p and q.",
+            metavar="COUNT",
+            min=0,
+            rich_help_panel="Inference",
+        ),
     ] = 0,
-    statistic: Annotated[Statistic | None, option("Inference", STATISTIC)] = None,
     block: Annotated[
         str | None, option("Inference", "Column to permute within: batch, donor.", "COLUMN")
     ] = None,
-    stability: Annotated[
-        int, option("Inference", "Pairs of halves for stability selection.", "COUNT", min=0)
-    ] = 0,
-    seed: Annotated[
-        int, option("Inference", "Seed of both.", None, "--seed", "--random-state", min=0)
-    ] = 0,
-    workers: Annotated[int, option("Inference", "Processes; -1 for all cores.", "COUNT")] = 1,
-    checkpoint: Annotated[Path | None, option("Inference", CHECKPOINT, "FILE")] = None,
+    seed: Annotated[int, option("Inference", "Seed of the permutations.")] = 0,
     table: Annotated[
         Path | None, option("Output", "Write all ranks, .tsv or .csv.", "FILE")
     ] = None,
-    per_class: Annotated[Path | None, option("Output", PER_CLASS, "FILE")] = None,
     report: Annotated[Path | None, option("Output", "Write a web page, .html.", "FILE")] = None,
-    pictures: Annotated[Path | None, option("Output", PICTURES, "FOLDER")] = None,
-    rows: Annotated[int, option("Output", "Rows to print.", "COUNT", min=0)] = 20,
-    progress: Progress = None,
+    json: Json = None,
+    quiet: Quiet = False,
 ) -> None:
-    """Select the features that separate classes: in which class each is higher, and by how much.
+    """Select the features that tell the classes of a table apart.
 
     DATA is a .csv, .tsv, .txt, .gct (also with .gz), .xlsx, .parquet or .npz file with a column of
     classes, or an .h5ad file with one in obs. Columns of numbers are features; the first column
-    of text names the samples. A dash is stdin.
-
-    A run that is stopped, by Ctrl-C or otherwise, keeps its finished permutations on disk; the
-    same command goes on from there.
+    of text names the samples.
 
     Exit codes: 0 solved, 2 bad input, 3 stopped before the tolerance, 130 interrupted.
     """
-    from frot.selection import (
-        FROTSelector,
-        read_samples,
-        write_selection_pictures,
-        write_selection_report,
-    )
+    from frot.selection import FROTSelector, read_samples, write_selection_report
 
-    files = SelectFiles(data, table, report, checkpoint, per_class)
-    files.check()
-    if pictures is not None:
-        require("matplotlib.figure", "plot")
-        make_folder(pictures)
-    count = None if top is None else _number(top, "top")
-    if not workers:
-        raise InputError("workers: 0 processes do nothing; give 1 or more, or -1 for all cores")
+    inputs = [data, *([Path(labels)] if labels else []), Path(groups)]
+    check_files((json, NUMBERS), (table, TABLES), (report, PAGES), inputs=inputs)
+    out = Output(json, quiet)
+    count = None if top is None else parse_top(top)
     if block is not None and not permutations:
         raise InputError("block: is what permutations stay within; give --permutations too")
-    columns: dict[str, Any] = {"label": label} | given(
-        labels=(labels, None), transpose=(transpose, False), block=(block, None), ids=(ids, None),
-        layer=(layer, None),
-        features=(features or None, None), drop=(drop or [], []), keep=(keep or [], []),
-        log1p=(log1p, False),
-    )  # fmt: skip
-    with warnings_as_lines():
-        samples = _translated(read_samples, data, **columns)
-        limits = given(min_size=(min_size, None), max_size=(max_size, None))
-        limits |= given(min_coverage=(min_coverage, 0.0))
-        parsed = samples.groups(groups).limited(**limits)
-    n, d = samples.shape
-    number = max(1, min(50, len(parsed) // 2)) if count is None else count
-    classes = len(set(samples.y.tolist()))
-    remark(f"{n:,} samples of {d:,} features, {classes} class{'' if classes == 1 else 'es'}")
-    _note(samples, "features" if transpose else "samples", parsed)
-    options = given(
-        scaling=(scaling, "balanced"),
-        adversary=(capped(worst, len(parsed)), None),
-        eta=(eta if eta == "auto" else _number(eta, "eta"), "auto"),
-        score=(score, "auto"),
-        values=(values, "auto"),
-        plan=(plan, None),
-        multiclass=(multiclass, "ovr"),
-        reference=(reference, None),
-        missing=(missing, "error"),
-        tol=(tol, None),
-        max_iter=(max_iter, None),
+    samples = read_samples(
+        data,
+        label,
+        labels=labels,
+        transpose=transpose,
+        block=block,
+        ids=ids,
+        drop=drop or (),
+        keep=keep or (),
+        log1p=log1p,
     )
-    test: dict[str, Any] = {"n_permutations": permutations} if permutations else {}
-    if test and (statistic is not None or groups == "each"):
-        test["statistic"] = statistic or "t"
-    halves: dict[str, Any] = {"n_pairs": stability} if stability else {}
-    for chosen in (test, halves):
-        chosen.update({"random_state": seed} if chosen and seed else {})
-    written = {"out": table, "per-class": per_class, "report": report, "pictures": pictures}
-    call = SelectCall(
-        typed(data), number, groups, columns, options, test, halves,
-        {name: path for name, path in written.items() if path is not None}, limits,
-    )  # fmt: skip
-    selector = FROTSelector(number, groups=parsed, **options)
-    run = {"n_jobs": workers, "progress": bar(progress)}
-    interrupted = False
-    with warnings_as_lines():
+    sets = samples.groups(groups).limited()
+    classes = len(set(samples.y.tolist()))
+    n, d = samples.shape
+    out.remark(f"{n:,} samples of {d:,} features, {classes} class{'' if classes == 1 else 'es'}")
+    _warn_of_what_is_left_out(samples, "features" if transpose else "samples", sets.dropped)
+    selector = FROTSelector(
+        max(1, min(50, len(sets) // 2)) if count is None else count,
+        groups=sets,
+        score=score,
+        missing=missing,
+    )
+    with errors_as_options():
         try:
-            selector = _translated(selector.fit, samples.X, samples.y)
+            selector.fit(samples.X, samples.y)
         except Interrupted as stop:
             # Fitted with the best answer until then; no more is asked for.
-            selector, test, halves, interrupted = stop.result, {}, {}, True
-    found = _infer(selector, samples, files, test, halves, run)
-    show_selection(selector, rows, found)
-    numbers(selection_numbers(selector, found), call)
+            selector, permutations = stop.result, 0
+        test: dict[str, Any] = {
+            "n_permutations": permutations, "block": samples.block, "random_state": seed,
+        }  # fmt: skip
+        if permutations and groups == "each":
+            selector.permutation_test(samples.X, samples.y, progress=out.bar, **test)
+        elif permutations:
+            selector.pathway_test(samples.X, samples.y, feature_names=samples.names, **test)
+    show_selection(out, selector)
+    out.numbers(selection_numbers(selector))
     if table is not None:
-        write_ranking(selector, table, found)
-    if per_class is not None:
-        write_comparisons(selector, per_class)
-    named = {"feature_names": samples.names, "sample_names": samples.ids}
-    with warnings_as_lines():
-        if report is not None:
-            write_selection_report(
-                selector,
-                samples.X,
-                samples.y,
-                report,
-                stability=found,
-                title=f"{data.name} by {label}",
-                call=call.python,
-                command=call.command,
-                full_table="" if table is None else table.name,
-                **named,
-            )
-        wrote(table, per_class, report)
-        if pictures is not None:
-            drawn = write_selection_pictures(selector, samples.X, samples.y, pictures, **named)
-            remark(f"Wrote {len(drawn)} files in {pictures}")
-    if not interrupted:
-        files.finish()
+        write_ranking(selector, table)
+    if report is not None:
+        write_selection_report(
+            selector,
+            samples.X,
+            samples.y,
+            report,
+            title=f"{data.name} by {label}",
+            command=TYPED.get(),
+            full_table="" if table is None else table.name,
+            feature_names=samples.names,
+            sample_names=samples.ids,
+        )
+    out.wrote(table, report)
     results = [one.result for one in selector.comparisons_ if one.result is not None]
     raise typer.Exit(max((exit_code(result.status) for result in results), default=0))
 
 
-def _number(text: str, name: str) -> int | float:
+def parse_top(text: str) -> int | float:
+    """Read a number of features, or a fraction of them.
+
+    Examples
+    --------
+    >>> parse_top("20"), parse_top("0.1")
+    (20, 0.1)
+    """
     for kind in (int, float):
         try:
             return kind(text)
         except ValueError:
             continue
-    more = "auto or a number" if name == "eta" else "a whole number, or a fraction below 1"
-    raise InputError(f"{name}: {text!r} is not a number; give {more}")
+    raise InputError(f"top: {text!r} is not a number; give a whole number, or a fraction below 1")
 
 
-def _note(samples: Any, whose: str, groups: Any) -> None:
-    """Say what was taken for what, so that nothing is left out in silence."""
+def _warn_of_what_is_left_out(samples: Any, whose: str, dropped: Sequence[str]) -> None:
     if samples.ignored:
         warn(
             f"{quote_some(list(samples.ignored))}: text, and so no feature; left out "
             f"(--drop says so without this warning, --id takes one for the {whose}' names)"
         )
-    if groups.dropped:
-        one = len(groups.dropped) == 1
+    if dropped:
+        one = len(dropped) == 1
         warn(
-            f"{len(groups.dropped)} set{'' if one else 's'} ha{'s' if one else 've'} too few "
-            "features in the data, or too many (--min-size, --max-size, --min-coverage), and "
-            f"{'is' if one else 'are'} left out: {quote_some(groups.dropped)}"
+            f"{len(dropped)} set{'' if one else 's'} ha{'s' if one else 've'} too few "
+            f"features in the data, or too many, and {'is' if one else 'are'} left out: "
+            f"{quote_some(list(dropped))}"
         )
 
 
-def _translated(work: Any, *arguments: Any, **options: Any) -> Any:
-    """Run, with arguments of the library called by the options they came from."""
-    names = {"n_features_to_select": "top", "y": "label", "n_permutations": "permutations"}
-    names |= {"n_pairs": "stability"}
+# Arguments of the library that messages begin with, and where they came from here.
+ORIGINS = {
+    "n_features_to_select": "top",
+    "y": "label",
+    "n_permutations": "permutations",
+    "random_state": "seed",
+}
+
+
+@contextmanager
+def errors_as_options() -> Iterator[None]:
+    """Call arguments of the library by the options they came from."""
     try:
-        return work(*arguments, **options)
-    except InputError as error:
-        text = str(error)
+        yield
     except ValueError as error:
-        # scikit-learn's own words, of which the first sentence says what is wrong.
-        text = str(error).splitlines()[0]
-    # The argument is what a message begins with; a class may be called "therapy: none".
-    head, colon, rest = text.partition(":")
-    raise InputError(names.get(head, head) + colon + rest)
+        # Of scikit-learn's own words the first sentence says what is wrong.
+        text = str(error) if isinstance(error, InputError) else str(error).splitlines()[0]
+        # The argument is what a message begins with; a class may be called "therapy: none".
+        head, colon, rest = text.partition(":")
+        raise InputError(ORIGINS.get(head, head) + colon + rest) from None
 
 
-def _infer(
-    selector: Any,
-    samples: Any,
-    files: Any,
-    test: dict[str, Any],
-    halves: dict[str, Any],
-    run: dict[str, Any],
-) -> Any:
-    """Run what was asked of permutation test and stability selection; returns the latter."""
-    from frot.selection import stability_selection
-
-    found = None
-    data = samples.X, samples.y
-    try:
-        if test and "statistic" not in test:
-            options = test | {"block": samples.block, "feature_names": samples.names}
-            _translated(selector.pathway_test, *data, **options)
-        elif test:
-            options = test | run | {"block": samples.block, "checkpoint": files.permutations}
-            with warnings_as_lines():
-                _translated(selector.permutation_test, *data, **options)
-        if halves:
-            options = halves | run | {"selector": selector, "checkpoint": files.stability}
-            found = _translated(stability_selection, *data, **options)
-    except KeyboardInterrupt:
-        kept = [path for path in (files.permutations, files.stability) if path.exists()]
-        for path in kept:
-            remark(f"What is finished is in {path}; the same command goes on from there.")
-        raise
-    return found
-
-
-# Genes of a leading edge that are printed; a table has all.
+# Rows that are printed, and genes of a leading edge; a table has all.
+ROWS = 20
 GENES = 3
 LEVEL = 0.05
 
 
-def write_ranking(
-    selector: FROTSelector, path: Path, stability: StabilitySelection | None = None
-) -> None:
+def write_ranking(selector: FROTSelector, path: Path) -> None:
     """Write the table of all features, or sets, best first, with whether each is selected."""
-    _write(path, [ranking_columns(selector, stability)])
-
-
-def ranking_columns(
-    selector: FROTSelector, stability: StabilitySelection | None = None
-) -> dict[str, np.ndarray]:
-    """Return the table of all features, or sets, best first, by column."""
-    tested, _ = selector.tests
-    order = np.argsort(selector.ranking_) if tested is None else tested.order
-    table: Any = selector.table_ if tested is None else tested.table
-    columns = _columns(table)
-    columns["selected"] = selector.groups_support_[order].astype(int)
-    if stability is not None:
-        columns["frequency"] = stability.frequency[order]
-    return columns
-
-
-def selection_numbers(
-    selector: FROTSelector, stability: StabilitySelection | None = None
-) -> dict[str, Any]:
-    """Return the table and the solver's facts of each comparison, ready for JSON."""
-    columns = ranking_columns(selector, stability)
-    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-    results = [(one.name, one.result) for one in selector.comparisons_]
-    return {
-        "table": [
-            {name: None if value != value else value for name, value in zip(columns, row)}  # noqa: B905
-            for row in rows
-        ],
-        "comparisons": [
-            {"name": name}
-            | ({} if result is None else {k: v for k, v in result.to_dict().items() if k in FACTS})
-            for name, result in results
-        ],
-    }
-
-
-FACTS = ("value", "lower", "upper", "gap", "eta", "status", "solver", "time")
-
-
-def write_comparisons(selector: FROTSelector, path: Path) -> None:
-    """Write the tables of all comparisons below each other, the first column saying of which.
-
-    The two sides are ``mean_first`` and ``mean_second`` here, whatever their names.
-    """
-    tables = []
-    for one, table in zip(selector.comparisons_, selector.tables_.values(), strict=True):
-        columns = _columns(table)
-        names = {f"mean_{label}": side for label, side in zip(one.labels, SIDES, strict=True)}
-        named = {names.get(name, name): column for name, column in columns.items()}
-        tables.append({"comparison": np.full(len(columns["rank"]), one.name, object)} | named)
-    _write(path, tables)
-
-
-SIDES = ("mean_first", "mean_second")
-
-
-def _columns(table: Any) -> dict[str, np.ndarray]:
-    return {name: np.asarray(table[name]) for name in table}
-
-
-def _write(path: Path, tables: list[dict[str, np.ndarray]]) -> None:
-    """Write tables of the same columns below each other."""
+    columns = ranking_columns(selector)
     with replacing(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
         comma = path.suffix.lower() == ".csv"
         writer = csv.writer(file, delimiter="," if comma else "\t", lineterminator="\n")
-        writer.writerow(tables[0])
-        for columns in tables:
-            for row in zip(*columns.values(), strict=True):
-                writer.writerow([_cell(value) for value in row])
+        writer.writerow(columns)
+        for row in zip(*columns.values(), strict=True):
+            writer.writerow([_cell(value) for value in row])
 
 
 def _cell(value: Any) -> str:
@@ -575,80 +246,158 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
-# How q-values were made.
-QS = {"pooled": "pooled null, pi0 {:.2f}", "bh": "Benjamini-Hochberg"}
-RIGHT: dict[str, Any] = {"justify": "right", "no_wrap": True}
-CUT: dict[str, Any] = {"overflow": "ellipsis", "no_wrap": True}
+def ranking_columns(selector: FROTSelector) -> dict[str, np.ndarray]:
+    """Return the table of all features, or sets, best first, by column."""
+    tested, _ = selector.tests
+    order = np.argsort(selector.ranking_) if tested is None else tested.order
+    table: Any = selector.table_ if tested is None else tested.table
+    columns = {name: np.asarray(table[name]) for name in table}
+    return columns | {"selected": selector.groups_support_[order].astype(int)}
 
-# A heading, a cell for each row, and how it is laid out.
-PrintedColumn = tuple[str, Sequence[str], dict[str, Any]]
+
+FACTS = ("value", "lower", "upper", "gap", "eta", "status", "solver", "time")
 
 
-def _print_table(columns: Sequence[PrintedColumn]) -> None:
+def selection_numbers(selector: FROTSelector) -> dict[str, Any]:
+    """Return the table and the solver's facts of each comparison, ready for JSON."""
+    columns = ranking_columns(selector)
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    comparisons = []
+    for one in selector.comparisons_:
+        known = {} if one.result is None else one.result.to_dict()
+        comparisons.append({"name": one.name} | {name: known[name] for name in FACTS if known})
+    return {
+        "table": [dict(zip(columns, row, strict=True)) for row in rows],
+        "comparisons": comparisons,
+    }
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a printed table.
+
+    Attributes
+    ----------
+    heading : str
+    cells : sequence of str
+    spare : int
+        Where the terminal is too narrow, columns of the largest number are left out first; those
+        of 0 stay.
+    most : int, optional
+        Longer cells are cut.
+    """
+
+    heading: str
+    cells: Sequence[str]
+    spare: int = 0
+    most: int | None = None
+
+
+def print_columns(out: Output, name: Column, columns: Sequence[Column]) -> None:
+    """Print a table as wide as the terminal allows, with the columns that it has room for.
+
+    The `name` of what a row is about is never cut: it goes on in the next line beyond half the
+    width.
+    """
+    if not name.cells:
+        return
+    console = out.console()
+    wide = console.options.update(max_width=10_000)
+    shown = list(columns)
+    while (
+        console.measure(_printed(name, shown, console.width // 2), options=wide).maximum
+        > console.width
+    ):
+        last = max(shown, key=lambda column: column.spare)
+        if not last.spare:
+            break
+        shown.remove(last)
+    console.print(_printed(name, shown, console.width // 2))
+    if left := [column.heading for column in columns if column not in shown]:
+        out.say(f"No room for {', '.join(left)}; a wider terminal or --table has them.")
+
+
+def _printed(name: Column, columns: Sequence[Column], room: int) -> Table:
     from rich.text import Text
 
     table = new_table()
-    for heading, _, look in columns:
-        table.add_column(heading, **look)
+    table.add_column("rank", justify="right", no_wrap=True)
+    table.add_column(name.heading, overflow="fold", min_width=8, max_width=max(room, 8))
+    for column in columns:
+        table.add_column(
+            column.heading,
+            justify="right",
+            no_wrap=True,
+            overflow="ellipsis",
+            max_width=column.most,
+        )
     # As text, so that brackets in names are not read as markup.
-    for row in zip(*(map(Text, cells) for _, cells, _ in columns), strict=True):
-        table.add_row(*row)
-    if table.row_count:
-        console().print(table)
+    cells = [list(map(Text, column.cells)) for column in (name, *columns)]
+    for rank, row in enumerate(zip(*cells, strict=True), start=1):
+        table.add_row(str(rank), *row)
+    return table
 
 
-def _written(values: np.ndarray, form: str) -> list[str]:
-    return ["-" if value != value else f"{value:{form}}" for value in values.tolist()]
-
-
-def show_selection(
-    selector: FROTSelector, rows: int, stability: StabilitySelection | None = None
-) -> None:
+def show_selection(out: Output, selector: FROTSelector) -> None:
     """Print the table and one line for each comparison."""
     single = len(selector.groups_) == selector.n_features_in_ and selector.groups_.in_order
     what = "feature" if single else "group"
     sets, test = selector.tests
     order = np.argsort(selector.ranking_) if sets is None else sets.order
     kept = int(selector.groups_support_.sum())
-    shown = order[: min(rows, kept)]
-    columns = _ranking(selector, shown, what) if sets is None else _sets(sets, shown)
-    if stability is not None:
-        columns.append(("stable", _written(stability.frequency[shown], ".0%"), RIGHT))
-    _print_table(columns)
+    shown = order[: min(ROWS, kept)]
+    if sets is None:
+        name, columns = _ranking(selector, shown, what)
+    else:
+        name, columns = _sets(sets, shown)
+    print_columns(out, name, columns)
     if sets is not None:
-        _show_shared_edges(sets, shown)
+        _show_shared_edges(out, sets, shown)
     more = f", of which the first {len(shown)} are shown" if len(shown) < kept else ""
-    say(f"{kept:,} of {len(order):,} {what}s selected{more}.")
+    out.say(f"{kept:,} of {len(order):,} {what}s selected{more}.")
     if sets is not None:
-        _show_pathway_test(sets)
-    show_comparisons(selector)
+        _show_pathway_test(out, sets)
+    show_comparisons(out, selector)
     if sets is None and test is not None:
-        _show_permutation_test(test, what)
+        _show_permutation_test(out, test, what)
 
 
-def _ranking(selector: FROTSelector, shown: np.ndarray, what: str) -> list[PrintedColumn]:
-    signed = {name: column[: len(shown)] for name, column in _columns(selector.table_).items()}
-    names = [selector.groups_.names[group] for group in shown]
-    columns: list[PrintedColumn] = [
-        ("rank", _written(selector.ranking_[shown], "d"), RIGHT),
-        (what, names, {"overflow": "fold", "min_width": 8}),
-        ("score", _written(selector.scores_[shown], ".4g"), RIGHT),
-        ("up in", signed["up_in"].tolist(), RIGHT),
-        ("log2 FC", _written(signed["log2_fold_change"], "+.2f"), RIGHT),
+def _written(values: np.ndarray, form: str) -> list[str]:
+    return ["-" if value != value else f"{value:{form}}" for value in values.tolist()]
+
+
+# Letters of a class that are printed.
+CLASS = 16
+
+
+def _ranking(selector: FROTSelector, shown: np.ndarray, what: str) -> tuple[Column, list[Column]]:
+    table: Any = selector.table_
+    signed = {name: np.asarray(table[name])[: len(shown)] for name in table}
+    name = Column(what, [selector.groups_.names[group] for group in shown])
+    columns = [
+        Column("score", _written(selector.scores_[shown], ".4g"), 3),
+        Column("up in", signed["up_in"].tolist(), 1, CLASS),
+        Column("log2 FC", _written(signed["log2_fold_change"], "+.2f"), 4),
     ]
     if "comparison" in signed:
-        columns.append(("comparison", signed["comparison"].tolist(), RIGHT))
+        # Without it nobody knows who the rest is in which a feature may be up.
+        columns.append(Column("comparison", signed["comparison"].tolist(), 2, 2 * CLASS))
     if any(one.result is not None for one in selector.comparisons_):
-        columns.append(("α", _written(selector.alpha_[shown], ".2g"), RIGHT))
+        columns.append(Column("α", _written(selector.alpha_[shown], ".2g"), 8))
     _, test = selector.tests
     if test is not None:
-        tested = {"p": test.p, "q": test.q, "max-T": test.p_max}
-        columns += [(name, _written(p[shown], ".2g"), RIGHT) for name, p in tested.items()]
-    return columns
+        columns.append(Column("p", _written(test.p[shown], ".2g"), 5))
+        columns.append(Column("q", _written(test.q[shown], ".2g"), 1))
+        columns.append(Column("max-T", _written(test.p_max[shown], ".2g"), 7))
+    return name, columns
 
 
-def _show_permutation_test(test: PermutationTest, what: str) -> None:
-    say(
+# How q-values were made.
+QS = {"pooled": "pooled null, pi0 {:.2f}", "bh": "Benjamini-Hochberg"}
+
+
+def _show_permutation_test(out: Output, test: PermutationTest, what: str) -> None:
+    out.say(
         f"{len(test.null):,} permutations of {test.statistic}: "
         f"{int((test.q <= 0.05).sum()):,} {what}s with q <= 0.05, "
         f"{int((test.q <= 0.1).sum()):,} with q <= 0.1 "
@@ -656,48 +405,41 @@ def _show_permutation_test(test: PermutationTest, what: str) -> None:
         f"{int((test.q_bh <= 0.05).sum()):,} with Benjamini-Hochberg q <= 0.05, "
         f"{int((test.p_max <= 0.05).sum()):,} with max-T p <= 0.05"
     )
-    if not test.by_feature:
-        say(
-            f"p and q of {test.statistic} are right if nothing differs, and too small for "
-            f"single {what}s beside others that do: test t for those",
-            style="yellow",
-        )
 
 
-def _sets(test: PathwayTest, shown: np.ndarray) -> list[PrintedColumn]:
+def _sets(test: PathwayTest, shown: np.ndarray) -> tuple[Column, list[Column]]:
     prefix = _prefix(test.names)
-    values = {"p": test.p_competitive, "q": test.q_competitive, "q self": test.q_self_contained}
     edges = []
     for group in shown:
         edge = [test.feature_names[column] for column in test.edges[group]]
         more = f" +{len(edge) - GENES}" if len(edge) > GENES else ""
         edges.append(" ".join(edge[:GENES]) + more)
-    narrow = RIGHT | {"min_width": 5}
-    return [
-        ("rank", [str(rank + 1) for rank in range(len(shown))], RIGHT | {"min_width": 4}),
-        ("set", [test.names[group].removeprefix(prefix) for group in shown],
-         CUT | {"max_width": 24}),
-        ("size", _written(test.groups.sizes[shown], "d"), narrow),
-        *((name, _written(found[shown], ".2g"), narrow) for name, found in values.items()),
-        ("up in", [test.up_in[group] for group in shown], CUT | {"min_width": 5, "max_width": 12}),
-        ("leading edge", edges, CUT | {"max_width": 20}),
-    ]  # fmt: skip
+    name = Column("set", [test.names[group].removeprefix(prefix) for group in shown])
+    columns = [
+        Column("size", _written(test.groups.sizes[shown], "d"), 3),
+        Column("p", _written(test.p_competitive[shown], ".2g"), 4),
+        Column("q", _written(test.q_competitive[shown], ".2g"), 1),
+        Column("q self", _written(test.q_self_contained[shown], ".2g"), 2),
+        Column("up in", [test.up_in[group] for group in shown], 1, CLASS),
+        Column("leading edge", edges, 5),
+    ]
+    return name, columns
 
 
-def _show_shared_edges(test: PathwayTest, shown: np.ndarray) -> None:
+def _show_shared_edges(out: Output, test: PathwayTest, shown: np.ndarray) -> None:
     like, prefix = test.redundancy(), _prefix(test.names)
     for group in shown:
         name, share = like[group]
         if name:
             short = test.names[group].removeprefix(prefix), name.removeprefix(prefix)
-            say(f"{short[0]} shares {share:.0%} of its leading edge with {short[1]}")
+            out.say(f"{short[0]} shares {share:.0%} of its leading edge with {short[1]}")
 
 
-def _show_pathway_test(test: PathwayTest) -> None:
+def _show_pathway_test(out: Output, test: PathwayTest) -> None:
     if prefix := _prefix(test.names):
-        say(f"Names are shown without {prefix!r}; --out has them whole, coverage and all tests.")
+        out.say(f"Names are shown without {prefix!r}; --table has them whole, and all tests.")
     many = [int((q <= LEVEL).sum()) for q in (test.q_competitive, test.q_self_contained)]
-    say(
+    out.say(
         f"{test.n_permutations:,} permutations, q <= {LEVEL:g}: {many[0]} sets differ more than "
         f"other genes do (competitive), {many[1]} differ (self-contained)"
     )
@@ -719,14 +461,14 @@ def _prefix(names: Sequence[str]) -> str:
     return head + underscore
 
 
-def show_comparisons(selector: FROTSelector) -> None:
+def show_comparisons(out: Output, selector: FROTSelector) -> None:
     """Print a line of the solver's facts for each comparison."""
     for one in selector.comparisons_:
         result = one.result
         if result is None:
             continue
         drawn = f", {one.about_plan}" if one.is_sample else ""
-        say(
+        out.say(
             f"{one.name}: eta {result.eta:.4g}, perplexity {result.perplexity:.1f} of "
             f"{len(result.alpha):,}, optimum in [{result.lower:.8g}, {result.upper:.8g}], "
             f"gap {result.gap:.1e}, {result.status}{drawn}",
@@ -735,4 +477,4 @@ def show_comparisons(selector: FROTSelector) -> None:
     left = [one for one in selector.comparisons_ if one.result is None]
     if left:
         more = f" and in {len(left) - 1} more comparisons" if len(left) > 1 else ""
-        say(f"{left[0].name}: {left[0].about_plan}{more}; --plan makes one, of samples drawn")
+        out.say(f"{left[0].name}: {left[0].about_plan}{more}")

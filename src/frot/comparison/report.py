@@ -16,7 +16,6 @@ from frot.show.page import Cell, Column, PageTable, check_page, picture, plural,
 def write_comparison_report(
     comparison: Comparison,
     path: str | os.PathLike[str],
-    call: str = "",
     title: str = "Robust transports side by side",
     *,
     command: str = "",
@@ -31,8 +30,8 @@ def write_comparison_report(
     comparison : Comparison
     path : path
         The .html file to write.
-    call, command : str
-        Python code, and a command line, that reproduce it; shown as they are.
+    command : str
+        A command line that gives it, shown as it is.
     title : str
 
     Returns
@@ -52,7 +51,7 @@ def write_comparison_report(
         raise InputError(
             f"comparison: {brief(comparison)} is not a Comparison; pass what frot.compare returned"
         )
-    path = check_page(path, title=title, call=call, command=command)
+    path = check_page(path, title=title, command=command)
     (n, d), m = comparison.points[0].shape, len(comparison.points[1])
     drawn: dict[str, Any] = {}
     if comparison.answered:
@@ -69,7 +68,6 @@ def write_comparison_report(
         title=title,
         subtitle=f"{n:,} to {m:,} points of {plural(d, 'feature')} "
         f"in {plural(len(comparison.groups), 'group')}",
-        call=call,
         command=command,
         comparison=comparison,
         methods=_method_table(comparison),

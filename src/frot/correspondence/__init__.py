@@ -62,14 +62,9 @@ from frot.correspondence.evaluation.scores import (
 )
 from frot.correspondence.flow import (
     Flow,
-    Warp,
     Warped,
-    random_affine,
-    random_homography,
-    random_thin_plate,
     read_flow,
 )
-from frot.correspondence.many import Tracked
 from frot.correspondence.match import Match, load_match
 from frot.correspondence.match_picture import grid_points, object_points, plot_matches
 from frot.correspondence.page import write_match_page
@@ -82,7 +77,6 @@ from frot.correspondence.pictures import (
     plot_warp,
     plot_weights,
 )
-from frot.correspondence.poses import Pose, Turn
 from frot.correspondence.settings import PRESETS, Settings
 from frot.correspondence.transfer import Transfer
 
@@ -107,17 +101,13 @@ __all__ = [
     "Pair",
     "PairSet",
     "Photo",
-    "Pose",
     "Record",
     "ResultTable",
     "ScoredLayers",
     "Settings",
     "TorchBackbone",
-    "Tracked",
     "Transfer",
-    "Turn",
     "Verification",
-    "Warp",
     "Warped",
     "best_layer",
     "coherence",
@@ -144,9 +134,6 @@ __all__ = [
     "plot_warp",
     "plot_weights",
     "point_errors",
-    "random_affine",
-    "random_homography",
-    "random_thin_plate",
     "read_evaluation",
     "read_flow",
     "read_photo",

@@ -113,60 +113,17 @@ def _unit_vectors(home: Home, layers: Sequence[FeatureMap]) -> tuple[Any, Any]:
     return layers[0].once(("unit", *(layer.name for layer in layers)), make)
 
 
-def kept_neighbours(
-    matches: np.ndarray, grid: Grid, other: Grid, some: np.ndarray | None = None
-) -> float:
+def _kept_each(matches: np.ndarray, grid: Grid, other: Grid) -> np.ndarray:
     """Return the share of neighbours that stay neighbours, beyond chance, at least 1e-6.
 
-    `matches`, (n,), are for each cell of a grid the number of a cell of the other, and `some`,
-    (n,), the cells that are asked; all if left out.
+    Of layers one after another, (layers,): `matches` are for each cell of each the number of a cell
+    of the other grid.
     """
-    return float(_kept_each(matches, grid, other, some)[0])
-
-
-# Matches of neighbours that are further apart than so many cells are no neighbours.
-NEAR = 2
-
-
-def forwardness(
-    matches: np.ndarray, grid: Grid, other: Grid, some: np.ndarray | None = None
-) -> float:
-    """Return whether matches run from left to right as their cells do: 1 if all do, -1 if none.
-
-    Of the cells side by side whose matches are side by side, too, within two cells: the share
-    whose matches are in the same order, less the share whose matches are in the other.
-
-    Examples
-    --------
-    >>> grid = Grid(1, 4, 8.0, 1.0)
-    >>> [forwardness(np.array(j), grid, grid) for j in ([0, 1, 2, 3], [3, 2, 1, 0])]
-    [1.0, -1.0]
-    """
-    y, x = np.divmod(matches.reshape(grid.h, grid.w), other.w)
-    steps = np.diff(x, axis=1)
-    near = (np.abs(steps) <= NEAR) & (np.abs(np.diff(y, axis=1)) <= NEAR)
-    if some is not None:
-        asked = some.reshape(grid.h, grid.w)
-        near &= asked[:, 1:] & asked[:, :-1]
-    forth, back = ((near & (order > 0)).sum() for order in (steps, -steps))
-    return float((forth - back) / max(forth + back, 1))
-
-
-def _kept_each(
-    matches: np.ndarray, grid: Grid, other: Grid, some: np.ndarray | None = None
-) -> np.ndarray:
-    """The same of some layers, one after another, (layers,)."""
     code, right, below = _moves(other.h, other.w)
     places = code[matches].reshape(-1, grid.h, grid.w)
     across = right[places[:, :, 1:] - places[:, :, :-1]]
     down = below[places[:, 1:] - places[:, :-1]]
-    if some is None:
-        asked = grid.h * (grid.w - 1) + (grid.h - 1) * grid.w
-    else:
-        on = some.reshape(grid.h, grid.w)
-        beside, under = on[:, 1:] & on[:, :-1], on[1:] & on[:-1]
-        across, down = across & beside, down & under
-        asked = int(beside.sum() + under.sum())
+    asked = grid.h * (grid.w - 1) + (grid.h - 1) * grid.w
     kept = np.count_nonzero(across, axis=(1, 2)) + np.count_nonzero(down, axis=(1, 2))
     chance = min(9.0 / other.count, 0.99)
     share = kept / max(asked, 1)

@@ -109,6 +109,10 @@ class GridGeometry:
         found = 2.0 * mass - 2.0 * xp.astype(cosines, xp.float64)
         return xp.astype(found * self.home.double().bring(self.scale), self.home.dtype)[None, :]
 
+    def peaks(self) -> Any:
+        """No cosine is below -1."""
+        return 4.0 * self.home.bring(self.scale)[None, :]
+
     def least(self, u: Any, v: Any) -> Any:
         """No cost is negative."""
         count = self.shape[1]

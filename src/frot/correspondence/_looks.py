@@ -13,9 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
-from frot.correspondence._features import Grid
 from frot.correspondence.agreement import (
     AUTO,
     CONFIRMED,
@@ -31,12 +28,8 @@ from frot.correspondence.agreement import (
 )
 from frot.correspondence.layers import PairFeatures
 from frot.correspondence.methods import Outcome, votes_between
-from frot.correspondence.poses import MIRRORED, Taps
 from frot.correspondence.settings import Settings
 from frot.correspondence.transfer import Transferring
-
-# Where places of a reflection are: what is common to its matches is then a displacement.
-MIRRORED_PLACES = np.column_stack([MIRRORED.matrix, np.zeros(2)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +82,7 @@ class Looks:
     outcome : Outcome
         What the method made of the first.
     first : Look
-        At A as it is, or in the pose that was chosen.
+        At A as it is.
     mirrored : Look, optional
         At A mirrored, where there was such a look.
     """
@@ -101,9 +94,8 @@ class Looks:
     def facing_matters(self, settings: Settings) -> bool:
         """Return whether it matters which way things face."""
         source, target = self.first.pair.source, self.first.pair.target
-        # What was turned was turned because that is better.
-        known = source.blank or target.blank or source.seen is not None
-        return settings.hough and settings.agreement == AUTO and not known
+        blank = source.blank or target.blank
+        return settings.hough and settings.agreement == AUTO and not blank
 
     @property
     def open(self) -> bool:
@@ -139,21 +131,18 @@ def read_off(looks: Looks, settings: Settings) -> tuple[Transferring, dict[str, 
     pair, asked = looks.first.pair, looks.facing_matters(settings)
     reflected = asked and looks.reflected
     look = looks.combined if reflected else looks.first
-    layers, seen = pair.layers, pair.source.seen
-    turned = None if seen is None else seen.frame.affine()
-    turned = MIRRORED_PLACES if reflected else turned
-    rigid = rigidity(look.matches, layers.home, turned)
+    layers = pair.layers
+    rigid = rigidity(look.matches, layers.home, reflected)
     blank = pair.source.blank or pair.target.blank
     strength = _strength(settings, blank, rigid)
     smoothing = WIDE if settings.agreement == AUTO else NARROW
     scores = _agreeing(look, strength, smoothing, reflected) if strength else look.votes
     ready = Transferring(
         scores, layers.source_grid, layers.target_grid, layers.home,
-        settings.transfer, settings.radius, blank, turned,
+        settings.transfer, settings.radius, blank, reflected,
     )  # fmt: skip
     return ready, {
         "agreement": strength,
-        "reflected": reflected,
         "rigidity": rigid,
         "looks": looks.evidence if asked else (),
     }
@@ -169,23 +158,9 @@ def _strength(settings: Settings, blank: bool, rigid: float) -> float:
 
 
 def _agreeing(look: Look, strength: float, smoothing: tuple[float, int], reflected: bool) -> Any:
-    """Votes after Hough matching, (n, m); neighbours are those of the frame that A was seen in."""
+    """Votes after Hough matching, (n, m)."""
     pair, layers = look.pair, look.pair.layers
-    votes, grid, size = seen_frame(pair, look.votes)
-    places = (grid, layers.target_grid, size, pair.target.size, layers.home)
-    scores = hough(votes, *places, strength, smoothing, reflected)
-    if pair.source.seen is None:
-        return scores
-    own = pair.source.seen.frame.seen(layers.source_grid, grid)
-    return Taps.of(own, grid, edges=True).rows(scores, layers.home)
-
-
-def seen_frame(pair: PairFeatures, votes: Any) -> tuple[Any, Grid, tuple[int, int]]:
-    """Return votes of A's cells as the network saw A, the cells there, and the size in pixels."""
-    layers, seen = pair.layers, pair.source.seen
-    if seen is None or layers.turned is None:
-        return votes, layers.source_grid, pair.source.size
-    grid = layers.turned[layers.grid_of].grid
-    own = layers.source_grid
-    taps = Taps.of(seen.frame.back(grid, own), own, edges=False)
-    return taps.rows(votes, layers.home), grid, seen.frame.size
+    return hough(
+        look.votes, layers.source_grid, layers.target_grid, pair.source.size, pair.target.size,
+        layers.home, strength, smoothing, reflected,
+    )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from frot._base.arrays import device_room
+from frot._base.arrays import Home, device_room
 from frot._base.errors import DataWarning, InputError
 from frot._base.fingerprint import fingerprint
 from frot._base.spelling import second_names
@@ -32,8 +32,13 @@ from frot.correspondence._features import (
     state_of,
 )
 from frot.correspondence._looks import Look, Looks, read_off
+from frot.correspondence._mirror import (
+    mirrored_cells,
+    mirrored_image,
+    mirrored_width,
+    without_margin,
+)
 from frot.correspondence._photo import Photo, is_blank
-from frot.correspondence._pose_search import coarse_matcher, search_poses
 from frot.correspondence.agreement import AUTO, RULE
 from frot.correspondence.backbones import SomeLayers, resolve_backbone
 from frot.correspondence.backbones.wrappers import whole
@@ -44,20 +49,11 @@ from frot.correspondence.layers import (
     LayerPair,
     PairFeatures,
     PhotoFeatures,
-    Turned,
     with_cells,
 )
-from frot.correspondence.many import Tracked, match_many, track_points
+from frot.correspondence.many import match_many
 from frot.correspondence.match import Match
 from frot.correspondence.methods import METHODS, MatchProblem, Outcome
-from frot.correspondence.poses import (
-    MIRRORED,
-    Pose,
-    Turn,
-    frame_of,
-    own_maps,
-    turned_image,
-)
 from frot.correspondence.settings import PRESETS, Settings, at_least
 
 if TYPE_CHECKING:
@@ -98,7 +94,7 @@ class Matcher:
         "numpy", "cpu" or "cuda" (both by PyTorch). The default is "cuda" where there is one.
     cache : path or FeatureCache, optional
         Keep features on disk.
-    method, hough, agreement, poses, eta, eps, steps, tol, prior, power, normalise, mass, \
+    method, hough, agreement, eta, eps, steps, tol, prior, power, normalise, mass, \
 exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : optional
         See `Settings`.
 
@@ -125,7 +121,6 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         method: str | None = None,
         hough: bool | None = None,
         agreement: float | str | None = None,
-        poses: str | None = None,
         eta: float | None = None,
         eps: float | None = None,
         steps: int | None = None,
@@ -148,7 +143,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         self.settings: Settings = (
             PRESETS[preset]
             .having(
-                method=method, hough=hough, agreement=agreement, poses=poses,
+                method=method, hough=hough, agreement=agreement,
                 eta=eta, eps=eps, steps=steps, tol=tol, prior=prior, power=power,
                 normalise=normalise, mass=mass, exponent=exponent,
                 transfer=transfer, radius=radius, side=side, enlarge=enlarge,
@@ -168,12 +163,9 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         self.settings = self._sized(self.settings)
         self.layer = _layer_number(layer, self.backbone.layers)
         self._check_prior()
-        self._check_poses()
         self._seen = FeatureMemory(self.device)
         self._photos = PhotoMemory()
         self._plans: Any = None
-        # What compares poses.
-        self._coarse: Matcher | None = None
 
     def _planner(self) -> PairPlanner | None:
         """What plans pairs on a device; None on the host, and for what its kernels cannot do."""
@@ -196,13 +188,6 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
                 f"prior: has {len(prior)} weights, but {self.backbone.name} has {count} layers"
             )
 
-    def _check_poses(self) -> None:
-        if self.settings.poses != "none" and knows_names(self.backbone):
-            raise InputError(
-                f"poses: {self.settings.poses!r} needs a network that can look at a turned "
-                f"photograph; {self.backbone.name} knows photographs by their names, use 'none'"
-            )
-
     @property
     def fingerprint(self) -> str:
         """A hash of all settings and of the network, the same in every session."""
@@ -215,7 +200,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
 
     def __getstate__(self) -> dict[str, Any]:
         # Workers make their own features; the rest of what is remembered stays behind by itself.
-        return {**self.__dict__, "_seen": FeatureMemory(self.device), "_coarse": None}
+        return {**self.__dict__, "_seen": FeatureMemory(self.device)}
 
     def __call__(
         self, source: Any, target: Any, *, source_mask: Any = None, target_mask: Any = None
@@ -271,10 +256,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         return match_many(self, pairs, ahead, progress)
 
     def matched(self, features: PairFeatures, began: float) -> Match:
-        """Return the match of two photographs' features, with the seconds since it began.
-
-        Where poses are asked for, A is seen in the one that is chosen.
-        """
+        """Return the match of two photographs' features, with the seconds since it began."""
         grids = features.layers.source_grid, features.layers.target_grid
         for seen, grid in zip((features.source, features.target), grids, strict=True):
             if grid.count < FEWEST_CELLS:
@@ -284,77 +266,10 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
                 )
         cells = grids[0].count, grids[1].count
         with device_room("side", needed_room(*cells), "use a smaller side or a larger stride"):
-            features, pose = self.posed(features)
             return finish(
                 lambda: self.looks(features),
-                lambda looks: replace(
-                    self._read_off(looks), pose=pose, seconds=time.perf_counter() - began
-                ),
+                lambda looks: replace(self._read_off(looks), seconds=time.perf_counter() - began),
             )
-
-    def posed(self, pair: PairFeatures) -> tuple[PairFeatures, Pose]:
-        """Return two photographs' features with A in the pose that suits B best, and that pose."""
-        if self.settings.poses == "none" or pair.source.blank or pair.target.blank:
-            return pair, Pose()
-        stride = 2.0 * pair.layers.source_grid.stride
-        if self._coarse is None or self._coarse.settings.stride != stride:
-            self._coarse = coarse_matcher(self, stride)
-        return search_poses(self, self._coarse, pair)
-
-    def turned(self, one: PhotoFeatures, turn: Turn) -> PhotoFeatures:
-        """Return a photograph's features with the network looking at it turned.
-
-        The maps are those of the photograph's own cells.
-        """
-        settings = self.settings
-        assert settings.side is not None
-        side = settings.side
-        frame = frame_of(one.size, turn, [layer.stride for layer in one.maps])
-
-        def look() -> PhotoFeatures:
-            image, _ = one.photo.resized(side, settings.enlarge, settings.antialias)
-            maps = self._maps(one.photo.name, turned_image(image, frame))
-            return replace(one, maps=maps, size=frame.size)
-
-        # The margin is that of some layers, and others may have been seen with another.
-        key = self._key(one.photo, (turn, frame.canvas))
-        maps = self._seen.get(key, one.photo, look).maps
-        return replace(one, maps=own_maps(maps, one.maps, frame), seen=Turned(frame, maps))
-
-    def track(
-        self, frames: Iterable[Any], points: Any, *, follow: str = "first", progress: bool = False
-    ) -> Iterator[Tracked]:
-        """Follow points of the first frame through a video, a frame at a time.
-
-        The network sees each frame once. Frames are read as they are needed, and may be an
-        iterator without end.
-
-        Parameters
-        ----------
-        frames : iterable of paths, PIL images or arrays
-        points : array of shape (k, 2)
-            x and y in pixels of the first frame.
-        follow : {"first", "previous"}
-            Whether each frame is matched with the first, so that errors do not add up, or with
-            the one before, where things turn and change on the way.
-        progress : bool
-            Show a bar, where `frames` has a length.
-
-        Yields
-        ------
-        Tracked
-            ``frame``, ``points``, ``confidence`` and ``match``, for the first frame too.
-
-        Examples
-        --------
-        >>> from skimage.data import chelsea
-        >>> cat = chelsea()
-        >>> frames = (cat[:, x : x + 400] for x in (0, 40, 80))
-        >>> tracked = list(Matcher(side=96).track(frames, [[220, 100]]))
-        >>> [now.frame for now in tracked], bool(tracked[2].points[0, 0] < 200)
-        ([0, 1, 2], True)
-        """
-        return track_points(self, frames, points, follow, progress)
 
     def pair_features(
         self, source: Any, target: Any, *, source_mask: Any = None, target_mask: Any = None
@@ -382,15 +297,13 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         self,
         one: PhotoFeatures,
         other: PhotoFeatures,
-        layers: LayerPair | None = None,
         masks: Sequence[Any] = (None, None),
     ) -> PairFeatures:
         """Return the features of two photographs, cell against cell, with the cells' weights.
 
-        Layers are those of `layer_pair` if left out; masks have been checked.
+        Masks have been checked.
         """
-        if layers is None:
-            layers = self.layer_pair(one, other)
+        layers = self.layer_pair(one, other)
         a = self._mass(one, masks[0], layers.source_grid, "source_mask")
         b = self._mass(other, masks[1], layers.target_grid, "target_mask")
         return PairFeatures(one, other, layers, a, b)
@@ -420,16 +333,32 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         pair = looks.first.pair
         try:
             try:
-                one = self.turned(pair.source, MIRRORED)
+                one = self._mirrored(pair.source)
             except InputError:
                 # It takes images of one size, and mirrored ones have a margin: the first decides.
                 return looks
-            mirrored = replace(pair, source=one, layers=self.layer_pair(one, pair.target))
-            votes = self.solve(mirrored).votes
+            layers, grid = self.layer_pair(one, pair.target), pair.layers.source_grid
+            a = mirrored_cells(pair.a, grid, Home.of(pair.a))
+            votes = self.solve(PairFeatures(one, pair.target, layers, a, pair.b)).votes
         except KeyboardInterrupt as stop:
             # The first look is an answer by itself, be the network stopped or the solver.
             raise Interrupted(looks) from stop.__cause__
+        votes = mirrored_cells(votes, grid, layers.home)
         return replace(looks, mirrored=Look.of(pair, votes, self.settings.edges))
+
+    def _mirrored(self, one: PhotoFeatures) -> PhotoFeatures:
+        """Return a photograph with the features of its mirror image, on as many cells."""
+        settings = self.settings
+        assert settings.side is not None
+        side, width = settings.side, mirrored_width(one.size[1], [f.stride for f in one.maps])
+
+        def look() -> PhotoFeatures:
+            image, _ = one.photo.resized(side, settings.enlarge, settings.antialias)
+            maps = self._maps(one.photo.name, mirrored_image(image, width))
+            return replace(one, maps=without_margin(maps, one.maps))
+
+        # The margin is that of some layers, and others may have been seen with another.
+        return self._seen.get(self._key(one.photo, width), one.photo, look)
 
     def match(self, pair: PairFeatures, outcome: Outcome) -> Match:
         """Return the match that an outcome amounts to, after Hough matching where asked.
@@ -480,14 +409,13 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         other.settings = self.settings.having(**changes).check()
         other.settings.refuse(normalise=changes.get("normalise"), layer=layer)
         other._check_prior()
-        other._check_poses()
         if layer is not None:
             other.layer = _layer_number(layer, self.backbone.layers)
         mine, its = self.settings, other.settings
         look = ("side", "enlarge", "antialias", "mass")
         alike = all(getattr(mine, name) == getattr(its, name) for name in look)
         other._seen = self._seen if alike else FeatureMemory(self.device)
-        other._plans = other._coarse = None
+        other._plans = None
         return other
 
     def with_layers(self, layers: Sequence[str | int]) -> Matcher:
@@ -510,7 +438,6 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
             chosen = tuple(float(weights[name]) for name in names)
             other.settings = replace(self.settings, prior=chosen)
         other._seen = self._seen.only(names)
-        other._coarse = None
         return other
 
     def photo(self, source: Any) -> Photo:
@@ -522,12 +449,12 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         photo = self.photo(source)
         return self._seen.get(self._key(photo), photo, lambda: self._extracted(photo))
 
-    def _key(self, photo: Photo, turned: tuple[Turn, tuple[int, int]] | None = None) -> str:
+    def _key(self, photo: Photo, mirrored: int | None = None) -> str:
         # Some backbones know photographs by their names.
         name = photo.name if knows_names(self.backbone) else None
         # Networks may be trained between two photographs.
         state = state_of(self.backbone)
-        return fingerprint(pixels=photo.digest, name=name, state=state, turned=turned)
+        return fingerprint(pixels=photo.digest, name=name, state=state, mirrored=mirrored)
 
     def _extracted(self, photo: Photo) -> PhotoFeatures:
         settings = self.settings
@@ -550,10 +477,9 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
     def layer_pair(self, one: PhotoFeatures, other: PhotoFeatures) -> LayerPair:
         """Return the layers of two photographs, cell against cell."""
         (source, grid_of), (target, _) = self.with_cells(one.maps), self.with_cells(other.maps)
-        turned = None if one.seen is None else self.with_cells(one.seen.maps)[0]
         if not str(self.device).startswith("cuda"):
             check_room(source[grid_of].grid.count, target[grid_of].grid.count)
-        return LayerPair(source, target, grid_of, self.device, turned)
+        return LayerPair(source, target, grid_of, self.device)
 
     def with_cells(self, maps: Sequence[FeatureMap]) -> tuple[tuple[FeatureMap, ...], int]:
         """Return layers, and the place of the one whose cells are matched."""

@@ -43,6 +43,9 @@ ACROSS, DOWN = (2, 4), 4
 OFF_ACROSS, OFF_DOWN = 1.5, 2.0
 # Counts that are added in favour of a reflection and of none: where nothing is known it is none.
 ADDED = 10.0, 40.0
+# Places, x and y, mirrored: right matches of a reflection have their displacement from there in
+# common.
+MIRRORED = np.array([-1.0, 1.0])
 # The share of the longer side within which two displacements are alike, at least a cell; and the
 # matches that are compared.
 ALIKE, MOST = 0.05, 1_000
@@ -287,7 +290,7 @@ def _reversed(matches: Matches) -> float:
     return float(np.log((other + ADDED[0]) / (same + ADDED[1])))
 
 
-def rigidity(matches: Matches, home: Home, turned: np.ndarray | None = None) -> float:
+def rigidity(matches: Matches, home: Home, reflected: bool = False) -> float:
     r"""Return the chance that two of the mutual best matches move alike, from 0 to 1.
 
     .. math:: \Pr_{i, i' \in \mathcal{M}} \big[\, \|d_i - d_{i'}\|_\infty \le r \,\big],
@@ -295,15 +298,15 @@ def rigidity(matches: Matches, home: Home, turned: np.ndarray | None = None) -> 
 
     with j(i) the best match of cell i, M the cells that their match leads back to within a cell,
     and r a twentieth of the source's longer side. It needs no label; 0 where nothing is mutual.
-    With `turned`, matrix and shift of shape (2, 3), displacements are those from the turned places.
+    Matches of a reflection have displacements from the places mirrored, (-x, y), in common.
     """
     source = matches.source
     some = np.flatnonzero(matches.mutual)
     # So many say as much as all.
     some = some[:: -(-len(some) // MOST) or 1]
     places = source.centres[some]
-    if turned is not None:
-        places = places @ turned[:, :2].T + turned[:, 2]
+    if reflected:
+        places = places * MIRRORED
     moves = matches.target.centres[matches.there[some]] - places
     if not len(moves):
         return 0.0

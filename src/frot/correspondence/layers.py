@@ -18,7 +18,6 @@ from frot.correspondence._features import FeatureMap, Grid
 from frot.correspondence._interpolation import resize
 from frot.correspondence._layer_costs import GridGeometry, layer_costs
 from frot.correspondence._photo import Photo
-from frot.correspondence.poses import Frame
 
 if TYPE_CHECKING:
     from frot.correspondence._transport import LayerPlan
@@ -99,9 +98,6 @@ class LayerPair:
     # The layer whose cells are matched.
     grid_of: int = 0
     device: Any = None
-    # The source's layers in a turned frame, where neighbours in both images lie alike; its own
-    # where there is none.
-    turned: tuple[FeatureMap, ...] | None = None
 
     @cached_property
     def costs(self) -> GridGeometry:
@@ -118,8 +114,6 @@ class LayerPair:
     def coherences(self) -> np.ndarray:
         """The coherence of every layer, (L,), finer layers on the common grids."""
         source, target = self._no_finer
-        if self.turned is not None:
-            source = [at_most(one, self.turned[self.grid_of].grid) for one in self.turned]
         return coherences(source, target, self.home)
 
     @cached_property
@@ -288,19 +282,10 @@ class _Chosen(LayerPair):
 
 
 @dataclass(frozen=True, eq=False)
-class Turned:
-    """A turned photograph: its frame, and the layers of a network there."""
-
-    frame: Frame
-    maps: tuple[FeatureMap, ...]
-
-
-@dataclass(frozen=True, eq=False)
 class PhotoFeatures:
     """A photograph with the features that a network has of it, at the size it was matched at.
 
-    `blank` is whether it has no content that could be matched. Where the network saw it turned,
-    `maps` are still those of its own cells, and `seen` is what it saw.
+    `blank` is whether it has no content that could be matched.
     """
 
     photo: Photo
@@ -309,7 +294,6 @@ class PhotoFeatures:
     maps: tuple[FeatureMap, ...]
     activation: np.ndarray | None
     blank: bool = False
-    seen: Turned | None = None
 
     @property
     def cam(self) -> np.ndarray | None:

@@ -18,10 +18,8 @@ from frot._base.files import load, write_archive
 from frot._base.validate import check_choice, check_count, check_number
 from frot.correspondence._features import Grid
 from frot.correspondence._photo import Photo
-from frot.correspondence.agreement import Matches, rigidity
 from frot.correspondence.chance import chance
 from frot.correspondence.flow import Flow, Warped, flow_of, look_up
-from frot.correspondence.poses import Pose, Turn
 from frot.correspondence.transfer import Transfer, Transferring
 from frot.plans.plan import Plan
 from frot.problem import result as result_file
@@ -65,13 +63,8 @@ class Match:
         Where the network's classifier looks, from 0 to 1, over the photographs' own pixels.
     agreement : float
         The strength of Hough matching that the scores were made with; 0 where there was none.
-    pose : Pose
-        How A was turned before it was matched. Everything here is in A's own frame all the same.
     rigidity : float
         The chance that two of the mutual best matches move alike, before Hough matching.
-    reflected : bool
-        Whether matches were taken for a reflection, since A and B face opposite ways: Hough
-        matching then looks for what reflections have in common, and points are read off so.
     looks : tuple of floats
         What speaks for a reflection at each look at A: as it is and, where that left it open,
         mirrored. Two looks have to have more than 1 together. Empty where it was not asked for.
@@ -97,10 +90,16 @@ class Match:
     transferring: Transferring
     raw_plan: Any
     agreement: float = 0.0
-    pose: Pose = Pose()
     rigidity: float = 0.0
-    reflected: bool = False
     looks: tuple[float, ...] = ()
+
+    @property
+    def reflected(self) -> bool:
+        """Whether matches were taken for a reflection, since A and B face opposite ways.
+
+        Hough matching then looks for what reflections have in common, and points are read off so.
+        """
+        return self.transferring.reflected
 
     @property
     def home(self) -> Home:
@@ -180,7 +179,7 @@ class Match:
             self.target_ratio, self.source_ratio, self.b, self.a,
             self.alpha, self.phi, self.prior, transport, self.method, self.seconds,
             self.target_cam, self.source_cam, self.transferring.inverse, plan,
-            self.agreement, self.pose, self.rigidity, self.reflected, self.looks,
+            self.agreement, self.rigidity, self.looks,
         )  # fmt: skip
         vars(turned)["inverse"] = self
         return turned
@@ -310,8 +309,6 @@ class Match:
             "grids": [asdict(self.source_grid), asdict(self.target_grid)],
             "ratios": [self.source_ratio, self.target_ratio],
             "transfer": [read.mode, read.radius, read.blank],
-            "turned": None if read.turned is None else read.turned.tolist(),
-            "pose": asdict(self.pose),
         }
         about |= {name: getattr(self, name) for name in _PLAIN}
         arrays = {
@@ -353,12 +350,6 @@ class Match:
             "agreement": float(self.agreement),
             "reflected": self.reflected,
             "looks": [float(look) for look in self.looks],
-            "pose": {
-                "name": str(self.pose),
-                **asdict(self.pose.turn),
-                **{name: float(getattr(self.pose, name)) for name in ("statistic", "margin")},
-                "tried": dict(self.pose.tried),
-            },
             "seconds": float(self.seconds),
             "result": None
             if result is None
@@ -417,21 +408,14 @@ def rebuilt(arrays: dict[str, np.ndarray]) -> Match:
         for side, name in zip(("source", "target"), about["names"], strict=True)
     ]
     ratios, (mode, radius, blank) = about["ratios"], about["transfer"]
-    turned = None if about.get("turned") is None else np.array(about["turned"])
-    rigid, pose = about.get("rigidity"), about.get("pose")
-    # The first files have neither.
-    pose = Pose() if pose is None else Pose(**{**pose, "turn": Turn(**pose["turn"])})
-    if rigid is None:
-        # They are not to be read as if nothing agreed.
-        home = Home.of(scores)
-        rigid = rigidity(Matches.of(scores, grids[0], grids[1], home), home, turned)
     return Match(
         photos[0], photos[1], grids[0], grids[1], ratios[0], ratios[1], arrays["a"], arrays["b"],
         about["alpha"], about["phi"], about["prior"], result, about["method"], about["seconds"],
         arrays.get("source_cam"), arrays.get("target_cam"),
-        Transferring(scores, grids[0], grids[1], Home.of(scores), mode, radius, blank, turned),
-        plan, about.get("agreement", 0.0), pose, rigid,
-        about.get("reflected", False), tuple(about.get("looks", ())),
+        Transferring(
+            scores, grids[0], grids[1], Home.of(scores), mode, radius, blank, about["reflected"]
+        ),
+        plan, about["agreement"], about["rigidity"], tuple(about["looks"]),
     )  # fmt: skip
 
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from frot._base.errors import InputError, require
 from frot.correspondence._photo import as_bytes
-from frot.correspondence.poses import AS_IS
 from frot.show.style import GREEN, INK, new_figure, plain, shorten
 
 if TYPE_CHECKING:
@@ -191,8 +190,6 @@ def plot_matches(
     else:
         note = _draw_errors(axes, chosen, found, both, moved.points, truth, threshold)
     names = [name_of(photo) for photo in (match.source, match.target)]
-    if match.pose.turn != AS_IS:
-        names[0] += f", {match.pose}"
     set_title(axes, f"{' → '.join(names)}   ({note})")
     if truth is None and len(chosen) <= _MAX_NUMBERS:
         # The surest first; with the title there, the photographs are where they will be.

@@ -47,7 +47,6 @@ def write_match_page(
     points: Any = None,
     title: str | None = None,
     *,
-    call: str = "",
     command: str = "",
 ) -> Path:
     """Write a match as one web page: click a point of A or B and see it in the other.
@@ -69,15 +68,15 @@ def write_match_page(
         The surest of them is shown first.
     title : str, optional
         By default the names of the photographs.
-    call, command : str
-        Python code and a command line that make the match, shown as they are.
+    command : str
+        A command line that makes the match, shown as it is.
 
     Returns
     -------
     pathlib.Path
         The file written.
     """
-    given = {"call": call, "command": command} | ({} if title is None else {"title": title})
+    given = {"command": command} | ({} if title is None else {"title": title})
     path = check_page(path, **given)
     chosen = as_points(match, points)
     moved = match.transfer(chosen)
@@ -94,7 +93,6 @@ def write_match_page(
         "frot.correspondence",
         title=title,
         subtitle=f"Semantic correspondence by {match.method} over {layers}",
-        call=call,
         command=command,
         match=match,
         a=_photo(match.source, "A"),
@@ -118,7 +116,6 @@ def _facts(match: Match) -> list[tuple[str, str]]:
     facts = [
         ("Method", match.method),
         ("Cells", f"{len(match.a):,} of A to {len(match.b):,} of B"),
-        ("Pose of A", match.pose.told),
         ("Strength of Hough matching", _strength(match)),
         ("Time", f"{match.seconds:.3g} s"),
     ]

@@ -1,15 +1,10 @@
-"""`Settings`: a matcher's options, each declared once with its values and its default.
-
-`Matcher`, `frot match` and `frot evaluate` take theirs from here, and the presets of the literature
-are here too.
-"""
+"""`Settings`: a matcher's options, each with its default and its check; and the presets."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +14,6 @@ from frot._base.validate import check_choice, check_count, check_flag, check_num
 from frot.correspondence._features import MASSES
 from frot.correspondence.agreement import AUTO
 from frot.correspondence.methods import METHODS
-from frot.correspondence.poses import POSES
 from frot.correspondence.transfer import TRANSFERS
 from frot.problem.terms import NORMALISATIONS
 
@@ -36,49 +30,25 @@ STRIDE = "8+"
 Check = Callable[[Any, str], Any]
 
 
-@dataclass(frozen=True)
-class Option:
-    """How an option is told to users, and what it may be.
-
-    Attributes
-    ----------
-    text : str
-        What it is, in a line, as the help of a command has it.
-    kind : type
-        Of the word on the command line.
-    metavar : str, optional
-        What the help calls that word.
-    check : callable, optional
-        From a value and the option's name to the checked value; raises `InputError`.
-    """
-
-    text: str
-    kind: type = str
-    metavar: str | None = "NAME"
-    check: Check | None = None
+def _setting(default: Any, check: Check) -> Any:
+    return field(default=default, metadata={"check": check})
 
 
-def _setting(
-    default: Any, text: str, check: Check, kind: type = str, metavar: str | None = "NAME"
-) -> Any:
-    return field(default=default, metadata={"option": Option(text, kind, metavar, check)})
+def _choice(default: str, choices: tuple[str, ...]) -> Any:
+    return _setting(default, partial(check_choice, choices=choices))
 
 
-def _choice(default: str, text: str, choices: tuple[str, ...], metavar: str = "NAME") -> Any:
-    return _setting(default, text, partial(check_choice, choices=choices), str, metavar)
+def _flag(default: bool) -> Any:
+    return _setting(default, check_flag)
 
 
-def _flag(default: bool, text: str) -> Any:
-    return _setting(default, text, check_flag, bool, None)
+def _number(default: float, *, strict: bool = True) -> Any:
+    return _setting(default, partial(check_number, strict=strict))
 
 
-def _number(default: float, text: str, metavar: str = "NUMBER", *, strict: bool = True) -> Any:
-    return _setting(default, text, partial(check_number, strict=strict), float, metavar)
-
-
-def _whole(default: int | None, text: str, least: int) -> Any:
+def _whole(default: int | None, least: int) -> Any:
     check = partial(check_count, least=least)
-    return _setting(default, text, _or_none(check) if default is None else check, int, "COUNT")
+    return _setting(default, _or_none(check) if default is None else check)
 
 
 def _or_none(check: Check) -> Check:
@@ -154,9 +124,6 @@ class Settings:
         1 is the original's. "auto" takes 0.5, or 0.75 where matches move alike, with a wider
         smoothing; and agreement on a reflection where A and B face opposite ways, for which A is
         looked at mirrored, too, where votes leave it open; see `Match.reflected`, `Match.looks`.
-    poses : {"none", "mirror", "all"}
-        Whether A is also tried mirrored, or also turned by eighths, mirrored or not, and at 0.7
-        and 1.4 times its size; see `Match.pose`.
     eta : float
         What the adversary pays for leaving the prior, in units of cost (from 0 to 4).
     eps : float
@@ -200,57 +167,26 @@ class Settings:
         Whether cells that see more than a stride beyond the photograph vote and are voted for.
     """
 
-    method: str = _choice(
-        "frot",
-        "frot (default), ot, uniform, weighted, nn, best-layer, hpf, scot, srw or max-min.",
-        tuple(METHODS),
-    )
-    hough: bool = _flag(True, "Let displacements vote (regularised Hough matching).")
-    agreement: float | str = _setting(
-        AUTO, "Strength of that: auto (default; also of reflections), or a power; 1 is full.",
-        _check_agreement, str, "POWER",
-    )  # fmt: skip
-    poses: str = _choice(
-        "none", "Try A turned: none (default), mirror or all.", tuple(POSES), "WHICH"
-    )
-    eta: float = _number(0.6, "Entropy of the layers' weights.", "COST", strict=False)
-    eps: float = _number(0.1, "Entropy of the plan.", "COST")
-    steps: int = _whole(0, "Steps of the paper's Frank-Wolfe; 0 (default) solves instead.", 0)
-    tol: float = _number(1e-3, "Relative gap to solve to.", "GAP")
-    prior: Any = _setting(
-        "coherence",
-        "Prior on the layers: coherence (default) or uniform, the paper's.",
-        _check_prior,
-    )
-    power: float = _number(2.0, "What coherences are raised to for the prior.")
-    normalise: str = _choice(
-        "none", "Of costs: none, mean or regret; for frot.", NORMALISATIONS, "HOW"
-    )
-    mass: str = _choice(
-        "uniform",
-        "Weights of the cells: uniform, or cam, where the network's classifier looks.",
-        MASSES,
-        "HOW",
-    )
-    exponent: float = _number(0.5, "Masses of the plan to this power are the votes.")
-    transfer: str = _choice(
-        "median", "How points are read off: median, near, boxes, argmax or soft.", TRANSFERS, "HOW"
-    )
-    radius: float | None = _setting(
-        None, "Pixels within which cells are near.", _or_none(check_number), float, "PIXELS"
-    )
-    side: int | None = _whole(None, "Pixels of the longer side, matched at.", 32)
-    enlarge: bool = _flag(True, "Enlarge photographs that are smaller than the side.")
-    antialias: bool = _flag(True, "Antialias photographs that are made smaller.")
-    stride: float | str = _setting(
-        STRIDE,
-        "Pixels between cells; 8+ (default): of the first layer with 8 or more; or first.",
-        _check_stride,
-        str,
-        "PIXELS",
-    )
-    rank: int = _whole(50, "Directions of srw.", 1)
-    edges: bool = _flag(True, "Use cells whose receptive field reaches beyond the photograph.")
+    method: str = _choice("frot", tuple(METHODS))
+    hough: bool = _flag(True)
+    agreement: float | str = _setting(AUTO, _check_agreement)
+    eta: float = _number(0.6, strict=False)
+    eps: float = _number(0.1)
+    steps: int = _whole(0, 0)
+    tol: float = _number(1e-3)
+    prior: Any = _setting("coherence", _check_prior)
+    power: float = _number(2.0)
+    normalise: str = _choice("none", NORMALISATIONS)
+    mass: str = _choice("uniform", MASSES)
+    exponent: float = _number(0.5)
+    transfer: str = _choice("median", TRANSFERS)
+    radius: float | None = _setting(None, _or_none(check_number))
+    side: int | None = _whole(None, 32)
+    enlarge: bool = _flag(True)
+    antialias: bool = _flag(True)
+    stride: float | str = _setting(STRIDE, _check_stride)
+    rank: int = _whole(50, 1)
+    edges: bool = _flag(True)
 
     def having(self, **changes: Any) -> Settings:
         """Return the settings with those that are not None replaced."""
@@ -259,9 +195,8 @@ class Settings:
     def check(self) -> Settings:
         """Return checked settings, or raise an error that names the wrong one."""
         checked = {
-            name: option.check(getattr(self, name), name)
-            for name, option in _declared().items()
-            if option.check is not None
+            one.name: one.metadata["check"](getattr(self, one.name), one.name)
+            for one in fields(self)
         }
         if self.method == "frot" and checked["steps"] and not checked["eta"]:
             raise InputError("eta: must be > 0 for the paper's steps; use steps=0 to solve with 0")
@@ -312,11 +247,6 @@ class Settings:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-def _declared() -> dict[str, Option]:
-    """The options that are settings, by name."""
-    return {one.name: one.metadata["option"] for one in fields(Settings)}
-
-
 # "frot-paper": the paper's reading; "scot": the framework it builds on, its OT-HPF; "hpf":
 # hyperpixel flow, which that extends. They match the cells of the first layer of a ResNet, whose
 # stride is 4; that of other networks may be 2, and four times as many cells sixteen times the work.
@@ -331,35 +261,3 @@ PRESETS: dict[str, Settings] = {
     "scot": Settings(method="scot", eps=0.05, mass="cam", exponent=1.0, **_BOXES),
     "hpf": Settings(method="hpf", enlarge=False, edges=False, **_BOXES),
 }
-
-# Which network, which of its layers and where it runs; the others say how they are matched.
-NETWORK_OPTIONS: dict[str, Option] = {
-    "backbone": Option(
-        "Network: efficientnet-lite2 by default, resnet101, dinov2, an .onnx file, ..."
-    ),
-    "weights": Option("File, or folder, of the network's weights.", Path, "FILE"),
-    "layers": Option("Only these layers, names with commas.", metavar="NAMES"),
-    "layer": Option("The layer of --method best-layer."),
-    "preset": Option("Settings by name: frot-paper, scot or hpf."),
-    "device": Option("cpu, cuda, cuda:1, ..."),
-    "cache": Option("Keep features here.", Path, "FOLDER"),
-}
-# Of `OnnxBackbone`, which only an ONNX file has a use for.
-ONNX_OPTIONS: dict[str, Option] = {
-    "layout": Option("Axes of the input: NCHW (default) or NHWC.", metavar="AXES"),
-    "colour": Option("Colours: RGB (default) or BGR.", metavar="ORDER"),
-    "mean": Option("Taken off the input; ImageNet's by default.", metavar="NUMBERS"),
-    "std": Option("The input is divided by it; ImageNet's by default.", metavar="NUMBERS"),
-    "scale": Option("255 where the network wants bytes.", float, "NUMBER"),
-}
-
-
-def matcher_options() -> dict[str, Option]:
-    """Every option of `Matcher`, by name.
-
-    Examples
-    --------
-    >>> list(matcher_options())[:3], matcher_options()["eps"].text
-    (['backbone', 'weights', 'layers'], 'Entropy of the plan.')
-    """
-    return {**NETWORK_OPTIONS, **_declared()}

@@ -12,6 +12,7 @@ import numpy as np
 from frot._base.arrays import Home, to_numpy
 from frot.correspondence._features import Grid
 from frot.correspondence._interpolation import sampling
+from frot.correspondence.agreement import MIRRORED
 
 TRANSFERS = ("median", "near", "boxes", "argmax", "soft")
 # The windows, in cells, within which a match is a centre of gravity rather than the best cell.
@@ -79,9 +80,9 @@ class Transferring:
         Pixels instead of one stride; the standard deviation of "median" instead of one and a half.
     blank : bool
         Whether one of the images has no content: then nothing is known, and no place is sure.
-    turned : array of shape (2, 3), optional
-        Matrix and shift that the source was turned by, in pixels of the grid: displacements are
-        those from the turned places. Without it the source is as it is.
+    reflected : bool
+        Whether the images face opposite ways: displacements are those from the places mirrored,
+        (-x, y).
     """
 
     scores: Any
@@ -91,13 +92,11 @@ class Transferring:
     mode: str = "median"
     radius: float | None = None
     blank: bool = False
-    turned: np.ndarray | None = None
+    reflected: bool = False
 
     def _placed(self, points: np.ndarray) -> np.ndarray:
-        """Where points, (k, 2), are when the source is turned."""
-        if self.turned is None:
-            return points
-        return points @ self.turned[:, :2].T + self.turned[:, 2]
+        """Where displacements of points, (k, 2), begin."""
+        return points * MIRRORED if self.reflected else points
 
     @cached_property
     def voting(self) -> np.ndarray:
@@ -247,14 +246,10 @@ class Transferring:
     def inverse(self) -> Transferring:
         """The same scores read from the target to the source."""
         xp = self.home.xp
-        turned = xp.matrix_transpose(self.scores)
+        scores = xp.matrix_transpose(self.scores)
         # Row after row in memory, as they are read.
-        turned = xp.reshape(xp.reshape(turned, (-1,)), turned.shape)
-        back = self.turned
-        if back is not None:
-            matrix = np.linalg.inv(back[:, :2])
-            back = np.column_stack([matrix, -matrix @ back[:, 2]])
-        return replace(self, scores=turned, source=self.target, target=self.source, turned=back)
+        scores = xp.reshape(xp.reshape(scores, (-1,)), scores.shape)
+        return replace(self, scores=scores, source=self.target, target=self.source)
 
     def moved(self, points: np.ndarray) -> np.ndarray:
         """Return where points, (k, 2), go, and not how sure that is."""

@@ -6,8 +6,8 @@ the paper).
 
 `Costs` is what a `frot.Problem` asks of them, one problem on the host; a class of your own derives
 from it and says three things. `Geometry` is the same for a batch of problems in any array library,
-which sweeps work on. `build_costs` makes costs from points, groups and a metric, `given_costs` from
-a stack; `METRICS` has the metrics whose costs factor over features, and takes more.
+which sweeps work on. `build_costs` makes costs from points, groups and a metric, `StackedCosts` are
+given as a stack; `METRICS` has the metrics whose costs factor over features, and takes more.
 
 Examples
 --------
@@ -23,13 +23,13 @@ from __future__ import annotations
 
 from frot._base.arrays import namespace
 from frot.costs._metric import MetricCosts, SeparableCosts
-from frot.costs.build import MEMORY_BUDGET, build_costs, device_points, device_stack, given_costs
+from frot.costs.build import MEMORY_BUDGET, build_costs, device_points, device_stack
 from frot.costs.geometry import CostsGeometry, DeviceCosts, Geometry
 from frot.costs.metrics import METRICS, Columns, FactoredMetric
 from frot.costs.points import FactoredCosts, PointGeometry
 from frot.costs.protocol import Costs, Rounding
 from frot.costs.stack import StackedCosts, StackGeometry
-from frot.costs.wrapped import ForbiddenCosts, PartialCosts, RescaledCosts
+from frot.costs.wrapped import PartialCosts, RescaledCosts
 
 __all__ = [
     "MEMORY_BUDGET",
@@ -40,7 +40,6 @@ __all__ = [
     "DeviceCosts",
     "FactoredCosts",
     "FactoredMetric",
-    "ForbiddenCosts",
     "Geometry",
     "MetricCosts",
     "PartialCosts",
@@ -53,6 +52,5 @@ __all__ = [
     "build_costs",
     "device_points",
     "device_stack",
-    "given_costs",
     "namespace",
 ]

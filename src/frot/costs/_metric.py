@@ -310,6 +310,13 @@ class SeparableCosts(Costs):
             total += weight * (b @ self._power(self.Y - x))
         return total
 
+    @cached_property
+    def peaks(self) -> np.ndarray:
+        """The largest cost of every group: between the ends of the two sides."""
+        ahead = self.X.max(axis=0) - self.Y.min(axis=0)
+        behind = self.Y.max(axis=0) - self.X.min(axis=0)
+        return np.maximum(ahead, behind) ** self.p
+
     def take(self, rows: np.ndarray, cols: np.ndarray) -> SeparableCosts:
         return SeparableCosts(self.X[rows], self.Y[cols], self.p)
 

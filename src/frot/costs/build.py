@@ -16,7 +16,6 @@ from frot.costs.metrics import METRICS, FactoredMetric, factored_metric, map_poi
 from frot.costs.points import FactoredCosts, PointGeometry, is_identity
 from frot.costs.protocol import Costs
 from frot.costs.stack import StackedCosts, StackGeometry, difference_stack, stack_of
-from frot.costs.wrapped import ForbiddenCosts
 from frot.groups.groups import Groups
 
 # A stack may take this much; beyond it costs are recomputed.
@@ -104,22 +103,8 @@ def build_costs(
         return stack_of(chunked) if fits and in_time else chunked
     chunked = MetricCosts(X, Y, groups, metric, p)
     if fits and in_time:
-        stack = np.stack([chunked.block(group) for group in range(count)])
-        # A function may forbid arcs; metrics by name are infinite only where they overflow.
-        return given_costs(stack) if callable(metric) else StackedCosts(stack)
+        return StackedCosts(np.stack([chunked.block(group) for group in range(count)]))
     return chunked
-
-
-def given_costs(stack: np.ndarray) -> Costs:
-    """Costs given as a stack of shape (L, n, m); arcs that are infinite somewhere are forbidden.
-
-    Examples
-    --------
-    >>> given_costs(np.array([[[0.0, np.inf]]])).forbidden
-    array([[False,  True]])
-    """
-    finite = np.isfinite(stack).all() or np.isnan(stack).any()
-    return StackedCosts(stack) if finite else ForbiddenCosts.of_stack(stack)
 
 
 def points_geometry(

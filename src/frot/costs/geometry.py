@@ -10,6 +10,7 @@ that live elsewhere, whose answers come back to the host.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -99,6 +100,10 @@ class Geometry(Protocol):
     def sizes(self, u: Any, v: Any) -> Any:
         """Return ``<u v^T, |C_l|>``: (B, n) and (B, m) to (B, L); here of costs >= 0."""
         return self.product(u, v)
+
+    def peaks(self) -> Any:
+        """Return bounds on the sizes of the costs of every group, (B, L)."""
+        ...
 
     def rescaled(self, factor: Any) -> Geometry:
         """The costs times a factor each, (L,) on the host."""
@@ -229,6 +234,10 @@ class CostsGeometry(Geometry):
         """Return the mean sizes."""
         return self.costs.magnitudes(u[0], v[0])[None]
 
+    def peaks(self) -> Any:
+        """Return what the costs have."""
+        return self.costs.peaks[None]
+
     def rescaled(self, factor: Any) -> CostsGeometry:
         """The costs times a factor each."""
         return CostsGeometry(self.costs.rescaled(np.asarray(factor)))
@@ -302,6 +311,11 @@ class DeviceCosts(Costs):
     def _present(self, a: np.ndarray, b: np.ndarray) -> Geometry:
         """The costs with points of no weight where others are."""
         return standing_in(self.base, a[None], b[None])
+
+    @cached_property
+    def peaks(self) -> np.ndarray:
+        """Bounds on the sizes of the costs of every group, on the host."""
+        return to_numpy(self.base.peaks())[0]
 
     def rescaled(self, scale: np.ndarray, shift: np.ndarray | None = None) -> Costs:
         """Return them where they are, unless something is subtracted."""

@@ -187,6 +187,13 @@ class PointGeometry(Geometry):
         """Squares are not negative."""
         return True
 
+    def peaks(self) -> Any:
+        """Return the squares of the features' ranges, pooled."""
+        xp = self.home.xp
+        least = xp.minimum(xp.min(self.X, axis=1), xp.min(self.Y, axis=1))
+        most = xp.maximum(xp.max(self.X, axis=1), xp.max(self.Y, axis=1))
+        return self.pool((most - least) ** 2)
+
     def rescaled(self, factor: Any) -> PointGeometry:
         """What a group pays for a feature, times its factor."""
         member = (
@@ -608,6 +615,12 @@ class FactoredCosts(Costs):
         return error
 
     @cached_property
+    def peaks(self) -> np.ndarray:
+        """The squares of the features' ranges, summed over each group: no cost is larger, (L,)."""
+        least, most = self._ends
+        return self._pool((most - least) ** 2)
+
+    @cached_property
     def _additions(self) -> np.ndarray:
         """The share by which sums over the features of each group may err, (L,)."""
         return (np.diff(self.membership.indptr) + 4) * UNIT
@@ -620,10 +633,15 @@ class FactoredCosts(Costs):
     @cached_property
     def _peaks(self) -> np.ndarray:
         """Largest square in each feature: a bound on every point's norm, whatever the weights."""
-        X, Y = self.points
-        least = np.minimum(X.min(axis=0), Y.min(axis=0))
-        most = np.maximum(X.max(axis=0), Y.max(axis=0))
+        least, most = self._ends
         if self.centre is not None:
             # Rounding keeps the order: these are the extremes of the centred points.
             least, most = least - self.centre, most - self.centre
         return np.maximum(most, -least) ** 2
+
+    @cached_property
+    def _ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """The smallest and the largest coordinate of every feature."""
+        X, Y = self.points
+        least = np.minimum(X.min(axis=0), Y.min(axis=0))
+        return least, np.maximum(X.max(axis=0), Y.max(axis=0))

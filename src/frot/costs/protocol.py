@@ -127,11 +127,6 @@ class Costs(Protocol):
         """The points on a line whose convex cost this is, where it is."""
         return None
 
-    @property
-    def forbidden(self) -> np.ndarray | None:
-        """Arcs that no plan may use, (n, m); None where there are none."""
-        return None
-
     @cached_property
     def peaks(self) -> np.ndarray:
         """Largest size of an entry in each group, (L,)."""

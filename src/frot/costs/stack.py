@@ -109,6 +109,12 @@ class StackGeometry(Geometry):
         """Return the mean sizes, of a stack of sizes."""
         return StackGeometry(self.home.xp.abs(self.C)).product(u, v)
 
+    def peaks(self) -> Any:
+        """Return the largest size of an entry of every group."""
+        xp = self.home.xp
+        flat = self._flat()
+        return xp.maximum(xp.max(flat, axis=2), -xp.min(flat, axis=2))
+
     def rescaled(self, factor: Any) -> StackGeometry:
         """The stack times its factors."""
         scaled = self.C * self.home.bring(factor)[None, :, None, None]

@@ -1,4 +1,4 @@
-"""Costs that wrap others: a part, forbidden arcs, rescaled, a dummy point on either side."""
+"""Costs that wrap others: a part, rescaled, a dummy point on either side."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 
 from frot.costs.geometry import Geometry
 from frot.costs.protocol import UNIT, Costs, Rounding, summation
-from frot.costs.stack import StackedCosts
 from frot.plans.plan import Plan
 
 
@@ -30,11 +29,6 @@ class WrappedCosts(Costs):
         """Whether no entry is known to be negative."""
         return self.base.nonnegative
 
-    @property
-    def forbidden(self) -> np.ndarray | None:
-        """The base's forbidden arcs."""
-        return self.base.forbidden
-
 
 @dataclass(frozen=True, eq=False)
 class PartOfCosts(WrappedCosts):
@@ -48,11 +42,10 @@ class PartOfCosts(WrappedCosts):
         """(L, n', m')."""
         return (self.base.shape[0], len(self.rows), len(self.cols))
 
-    @property
-    def forbidden(self) -> np.ndarray | None:
-        """The forbidden arcs among them."""
-        shut = self.base.forbidden
-        return None if shut is None else shut[np.ix_(self.rows, self.cols)]
+    @cached_property
+    def peaks(self) -> np.ndarray:
+        """Those of the whole."""
+        return self.base.peaks
 
     def mix(self, alpha: np.ndarray) -> np.ndarray:
         """Return a part of the whole mix."""
@@ -89,118 +82,12 @@ class PartOfCosts(WrappedCosts):
 
 
 @dataclass(frozen=True, eq=False)
-class ForbiddenCosts(WrappedCosts):
-    r"""Costs on the arcs that are allowed, infinite on the others.
-
-    An arc of infinite cost in one group is forbidden in all: whatever mass it carried, the
-    adversary would put weight on that group.
-
-    Parameters
-    ----------
-    base : Costs
-        Finite everywhere; what it says of forbidden arcs does not matter.
-    shut : array of shape (n, m), bool
-        The forbidden arcs.
-
-    Examples
-    --------
-    >>> costs = ForbiddenCosts.of_stack(np.array([[[0.0, np.inf]], [[2.0, 1.0]]]))
-    >>> costs.mix(np.array([1.0, 0.0]))
-    array([[ 0., inf]])
-    """
-
-    shut: np.ndarray
-
-    @property
-    def forbidden(self) -> np.ndarray:
-        """The forbidden arcs, (n, m)."""
-        return self.shut
-
-    @classmethod
-    def of_stack(cls, stack: np.ndarray) -> ForbiddenCosts:
-        """Read forbidden arcs off a stack of shape (L, n, m) that has infinite entries."""
-        forbidden = np.asarray(np.isinf(stack).any(axis=0))
-        allowed = ~forbidden
-        filled = np.array(stack, dtype=float)
-        for cost in filled:
-            # The least of the others changes neither the range of the costs nor their sign.
-            cost[forbidden] = cost[allowed].min(initial=np.inf) if allowed.any() else 0.0
-        return cls(StackedCosts(filled), forbidden)
-
-    @cached_property
-    def peaks(self) -> np.ndarray:
-        """Largest size of an entry that is allowed."""
-        return self.base.peaks
-
-    def mix(self, alpha: np.ndarray) -> np.ndarray:
-        """Return sum_l alpha_l C_l, infinite on forbidden arcs whatever the weights."""
-        mixed = self.base.mix(alpha)
-        mixed[self.forbidden] = np.inf
-        return mixed
-
-    def inner(self, plan: Plan) -> np.ndarray:
-        """Return <plan, C_l>, infinite if the plan uses a forbidden arc."""
-        rows, cols, _ = plan.arcs()
-        if self.forbidden[rows, cols].any():
-            return np.full(self.shape[0], np.inf)
-        return self.base.inner(plan)
-
-    def at(
-        self, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Return the costs at the arcs, shape (groups, K)."""
-        found = self.base.at(rows, cols, groups)
-        found[:, self.forbidden[rows, cols]] = np.inf
-        return found
-
-    def independent(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return the mean of every group's cost over the allowed arcs, weighted by a b^T."""
-        return self._allowed_mean(a, b, absolute=False)
-
-    def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return the mean size of every group's cost over the allowed arcs."""
-        return self._allowed_mean(a, b, absolute=True)
-
-    def _allowed_mean(self, a: np.ndarray, b: np.ndarray, absolute: bool) -> np.ndarray:
-        rows, cols = np.nonzero(~self.forbidden)
-        weights = a[rows] * b[cols]
-        entries = self.base.at(rows, cols)
-        total = float(weights.sum())
-        return (np.abs(entries) if absolute else entries) @ weights / (total or 1.0)
-
-    def take(self, rows: np.ndarray, cols: np.ndarray) -> ForbiddenCosts:
-        """Return the costs between some of the points."""
-        return ForbiddenCosts(self.base.take(rows, cols), self.forbidden[np.ix_(rows, cols)])
-
-    def least(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return the base's."""
-        return self.base.least(a, b)
-
-    def least_potentials(
-        self, alpha: np.ndarray, a: np.ndarray, b: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the base's."""
-        return self.base.least_potentials(alpha, a, b)
-
-    def rounding(self, alpha: np.ndarray) -> Rounding:
-        """Bound the rounding of entries that are allowed."""
-        return self.base.rounding(alpha)
-
-    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray | None:
-        """Return the base's sharper entries; forbidden arcs never bind."""
-        return self.base.sharp(alpha, rows, cols)
-
-    def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
-        """Bound the error of sums over a plan that uses allowed arcs."""
-        return self.base.doubt(phi, plan)
-
-
-@dataclass(frozen=True, eq=False)
 class RescaledCosts(WrappedCosts):
     r"""Costs :math:`C'_l = s_l\,(C_l - r_l)` on top of any other kind.
 
     Examples
     --------
+    >>> from frot.costs import StackedCosts
     >>> costs = RescaledCosts(StackedCosts(np.array([[[4.0]]])), np.array([0.5]), np.array([1.0]))
     >>> costs.mix(np.array([1.0]))
     array([[1.5]])
@@ -240,6 +127,11 @@ class RescaledCosts(WrappedCosts):
     def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the mean size of every group's cost before the shift, and the shift's."""
         return self.scale * (self.base.magnitudes(a, b) + np.abs(self.shift))
+
+    @cached_property
+    def peaks(self) -> np.ndarray:
+        """Bounds on the sizes of entries, before and after the shift."""
+        return self.scale * (self.base.peaks + np.abs(self.shift))
 
     def take(self, rows: np.ndarray, cols: np.ndarray) -> RescaledCosts:
         """Return the costs between some of the points."""
@@ -302,6 +194,7 @@ class PartialCosts(WrappedCosts):
 
     Examples
     --------
+    >>> from frot.costs import StackedCosts
     >>> PartialCosts(StackedCosts(np.array([[[5.0]]])), 1.0, 2.0).mix(np.ones(1))
     array([[5., 1.],
            [2., 0.]])
@@ -315,16 +208,6 @@ class PartialCosts(WrappedCosts):
         """(L, n + 1, m + 1), or one less where a side has no dummy."""
         count, n, m = self.base.shape
         return (count, n + (self.tau_b is not None), m + (self.tau_a is not None))
-
-    @property
-    def forbidden(self) -> np.ndarray | None:
-        """The base's forbidden arcs; points with no allowed arc are left out."""
-        shut = self.base.forbidden
-        if shut is None:
-            return None
-        whole = np.zeros(self.shape[1:], dtype=bool)
-        whole[: shut.shape[0], : shut.shape[1]] = shut
-        return whole
 
     @cached_property
     def peaks(self) -> np.ndarray:

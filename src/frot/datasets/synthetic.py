@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from frot._base.spelling import second_names
 from frot._base.validate import check_count, check_seed
 from frot.groups.groups import Groups
 
@@ -15,7 +14,6 @@ MEAN_Y = (5.0, 0.0)
 PRINTED_SIGMA = ((5.0, 4.0), (1.0, 1.0))
 
 
-@second_names
 def toy(n: int = 100, random_state: int = 0) -> tuple[np.ndarray, np.ndarray, Groups]:
     r"""Draw the paper's toy data: n points each of two clouds in ten features.
 

@@ -286,30 +286,6 @@ class Groups:
             raise InputError(f"keep holds {unknown[0]!r}, which is no group's name or number")
         return np.array([where[name] for name in array.tolist()], dtype=np.intp)
 
-    def require_disjoint(self) -> Groups:
-        """Return the groups, or raise an error if two of them share a feature.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from frot import Groups
-        >>> Groups(
-        ...     ("a", "b"), np.array([0, 1, 1]), np.array([0, 2, 3]), 2
-        ... ).require_disjoint()
-        Traceback (most recent call last):
-        ...
-        frot.InputError: groups 'a' and 'b' share feature 1; put it in one of them
-        """
-        if self.overlapping:
-            feature = int(np.argmax(self._counts > 1))
-            where = np.flatnonzero(self.flat == feature)[:2]
-            first, second = np.searchsorted(self.offsets, where, side="right") - 1
-            raise InputError(
-                f"groups {self.names[first]!r} and {self.names[second]!r} share feature {feature}; "
-                "put it in one of them"
-            )
-        return self
-
     @classmethod
     def parse(
         cls, spec: Any, n_features: int, feature_names: Sequence[str] | None = None

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import fsum, isinf
+from math import fsum
 
 import numpy as np
 
-from frot._base.arrays import TINY, to_numpy
+from frot._base.arrays import to_numpy
 from frot._base.errors import SolverError
 from frot._base.stopping import check_deadline
 from frot.costs.protocol import UNIT, blocks
@@ -52,9 +52,6 @@ LIGHTER = 1e-3
 WITHIN_DOUBT = 4.0
 # Marginals that sums show to be right to this share need no rounding.
 FEW_UNITS = 4.0 * UNIT
-# Units in their last places by which the masses of two sides may differ where no other arc can
-# carry the difference: that is all that is known of weights.
-LAST_PLACES = 64.0
 # Arcs that rounding added with more mass than this are no matter of rounding.
 LITTLE_MASS = 1e-7
 
@@ -96,9 +93,6 @@ def upper_bound(
     """
     if problem.marginals.soft:
         return _soft_upper(problem, plan)
-    if problem.costs.forbidden is not None:
-        arcs = plan if plan.is_sparse else Plan.from_arcs(*plan.arcs(), plan.shape)
-        return _along_its_arcs(problem, arcs, LAST_PLACES) or _no_plan(problem, plan)
     seen = 0.0 if plan.proven_marginals is not None else apparent_error(plan, problem.a, problem.b)
     if not rounded and seen > FEW_UNITS:
         whole, phi = round_plan(plan, problem.a, problem.b), None
@@ -498,21 +492,3 @@ def refuse_contradiction(lower: float, upper: float, solver: str) -> None:
             f"{solver}: the bounds [{lower!r}, {upper!r}] contradict each other; please report "
             "this problem"
         )
-
-
-def relative_gap(lower: float, upper: float) -> float:
-    """Return (upper - lower) relative to the larger of the two in size.
-
-    Examples
-    --------
-    >>> relative_gap(0.75, 1.0)
-    0.25
-    >>> relative_gap(0.0, 0.0)
-    0.0
-    """
-    if upper <= lower:
-        return 0.0
-    # Against a bound that is not known, all of the interval is open.
-    if isinf(upper) or isinf(lower):
-        return 1.0
-    return float((upper - lower) / max(abs(upper), abs(lower), TINY))

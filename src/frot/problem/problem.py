@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from frot._base.contract import gap_floor, relative_gap
 from frot.costs import MEMORY_BUDGET, Costs
 from frot.costs.protocol import blocks
 from frot.groups.groups import Groups
@@ -112,6 +113,19 @@ class Problem:
     def mean_cost(self) -> float:
         """Mean size of the costs over points and groups: the unit that tolerances are meant in."""
         return float(self.sizes.sum()) / len(self.sizes)
+
+    @property
+    def largest_cost(self) -> float:
+        """A bound on the size of all costs between points with weight."""
+        return float(self._present().costs.peaks.max())
+
+    def gap(self, lower: float, upper: float) -> float:
+        """Return the relative width of an interval of this problem."""
+        terms = self.marginals
+        floor = gap_floor(self.mean_cost, self.adversary.eta, self.eps, terms.tau_a, terms.tau_b)
+        if not terms.kept:
+            floor *= min(fsum(self.a.tolist()), fsum(self.b.tolist()))
+        return relative_gap(lower, upper, floor)
 
     @cached_property
     def mass_error(self) -> float:

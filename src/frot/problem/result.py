@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from frot._base.arrays import Home, read_only, to_numpy
+from frot._base.contract import gap_floor, relative_gap
 from frot._base.errors import require
 from frot._base.files import write_archive
 from frot.groups.groups import Groups
 from frot.plans.plan import Plan, PlanAt
-from frot.problem.bounds import relative_gap
 from frot.problem.problem import Problem
 from frot.problem.unregularised import interval_without_eps
 
@@ -42,13 +42,11 @@ class Status(Enum):
     """
 
     CONVERGED = "The interval is within the tolerance."
+    STALLED = "The interval cannot be narrowed further, by this algorithm or in double precision."
     MAX_ITER = "Stopped at max_iter before the interval was within the tolerance."
     TIME_LIMIT = "Stopped at time_limit before the interval was within the tolerance."
-    INTERRUPTED = "Interrupted; this is the best certified answer found until then."
     STOPPED = "Stopped by the callback; this is the best certified answer found until then."
-    PRECISION = "The interval is as narrow as the precision of costs of this range allows."
-    STALLED = "The algorithm cannot narrow the interval any further."
-    UNDECIDED = "The linear program was solved, but not well enough to tell the optimum."
+    INTERRUPTED = "Interrupted; this is the best certified answer found until then."
     LOWER_BOUND = (
         "The search is not convex: the value is a lower bound of the truth, and the best one found."
     )
@@ -181,7 +179,8 @@ class Result:
     lower, upper : float
         The interval that is proven to hold the optimum.
     gap : float
-        (upper - lower) over the larger of the two in size.
+        (upper - lower) over the larger of the two in size, or over 1e-6 of the mean cost where
+        that is more.
     status : Status
         Why the solver stopped; ``status.sentence`` says it in words.
     alpha : array of shape (L,)
@@ -307,7 +306,8 @@ class Result:
     @property
     def gap(self) -> float:
         """Relative width of the interval."""
-        return relative_gap(self.lower, self.upper)
+        floor = gap_floor(self.mean_cost, self.eta, self.eps, *self.tau)
+        return relative_gap(self.lower, self.upper, floor * min(self.totals))
 
     @property
     def perplexity(self) -> float:

@@ -33,12 +33,6 @@ MASS_SLACK = 1e-12
 # at the optimum itself. Beyond, and on devices it cannot use, there is a little eps.
 EXACT_UP_TO = 36_000_000
 
-# Costs beyond this overflow when they are summed.
-LARGEST_COST = 1e290
-
-# Costs over eps beyond this do, and so does 1 / eps.
-LARGEST_QUOTIENT = 1e301
-
 
 @dataclass(frozen=True)
 class Relative:
@@ -268,39 +262,4 @@ def refuse_idle_prior(prior: Any, eta: Amount) -> None:
         raise InputError(
             "prior: has no effect at eta = 0, where the adversary takes the largest cost whatever "
             "the prior; pass eta > 0, or leave prior out"
-        )
-
-
-def check_range(mean_cost: Any, eps: Any = 0.0, who: str = "costs") -> None:
-    """Refuse costs that floats cannot sum, and an eps by which they cannot be divided.
-
-    Of one problem, or of all members of a batch: `who` may then have an ``{at}``.
-
-    Examples
-    --------
-    >>> check_range(1.0, 0.1)
-    >>> check_range([1.0, np.inf], 0.1, "X[{at}], Y[{at}]")
-    Traceback (most recent call last):
-    ...
-    frot.InputError: X[1], Y[1]: the costs are infinite or NaN; scale the points down, or check ...
-    """
-    alone = isinstance(mean_cost, float) and isinstance(eps, float) and mean_cost <= LARGEST_COST
-    if alone and (eps == 0.0 or max(mean_cost, 1.0) / LARGEST_QUOTIENT <= eps):
-        # What nearly all are; small problems would wait for the questions below.
-        return
-    levels, amounts = np.broadcast_arrays(np.atleast_1d(mean_cost), np.asarray(eps))
-    for at in np.flatnonzero(~(levels <= LARGEST_COST)).tolist():
-        costs = "costs:" if who == "costs" else f"{who.format(at=at)}: the costs"
-        if np.isfinite(levels[at]):
-            raise InputError(
-                f"{costs} are {levels[at]:.3g} on average, and their sums overflow; scale the "
-                "points, or the costs, down"
-            )
-        raise InputError(f"{costs} are infinite or NaN; scale the points down, or check the metric")
-    wrong = (amounts > 0.0) & (np.maximum(levels, 1.0) / LARGEST_QUOTIENT > amounts)
-    for at in np.flatnonzero(wrong).tolist():
-        of = "" if who == "costs" else f" of {who.format(at=at)}"
-        raise InputError(
-            f"eps: {amounts[at]:.3g} is too small to divide the costs{of} by, {levels[at]:.3g} on "
-            "average; scale the points up, or pass a larger eps"
         )

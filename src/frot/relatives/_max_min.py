@@ -23,14 +23,13 @@ from frot.problem.bounds import (
     cost_doubt,
     lower_bound,
     refuse_contradiction,
-    relative_gap,
     with_underflow,
 )
 from frot.problem.problem import Problem
 from frot.problem.result import Chosen, Progress, Result, Status
 from frot.problem.terms import check_terms
 from frot.relatives.pair import ProvenPlan, check_pair, transport_at
-from frot.solvers.drive import NOTHING, warn_unfinished
+from frot.solvers.drive import warn_unfinished
 
 # Relative width of the interval above which a result is not called exact.
 TOL = 1e-9
@@ -167,17 +166,16 @@ def _search(
         if best is None or phi[group] > best[0]:
             best = (float(phi[group]), alpha, phi, found)
         lower, upper = float(lowers.max()), float(uppers.max())
-        gap = relative_gap(lower, upper)
+        gap = problem.gap(lower, upper)
         history.append(Progress(len(history) + 1, time.perf_counter() - begin, lower, upper, gap))
     value, alpha, phi, found = best
     lower, upper = float(lowers.max()), float(uppers.max())
     refuse_contradiction(lower, upper, "max_min")
-    if relative_gap(lower, upper) <= TOL:
+    if problem.gap(lower, upper) <= TOL:
         # A time limit may leave copies of a group that nothing more is to be known of.
         status = Status.CONVERGED
     elif status is Status.CONVERGED:
-        zero = upper - lower <= NOTHING * problem.typical_cost
-        status = Status.CONVERGED if zero else Status.PRECISION
+        status = Status.STALLED
     result = Result(
         value=value,
         lower=lower,

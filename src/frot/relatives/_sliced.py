@@ -23,7 +23,6 @@ from frot.problem.bounds import (
     cost_doubt,
     lower_bound,
     refuse_contradiction,
-    relative_gap,
 )
 from frot.problem.problem import Problem
 from frot.problem.result import Chosen, Progress, Result, Status
@@ -118,7 +117,7 @@ def sliced(
         solver=f"sliced(projections={count})",
         iterations=count,
         time=seconds,
-        history=(Progress(count, seconds, lower, upper, relative_gap(lower, upper)),),
+        history=(Progress(count, seconds, lower, upper, pair.problem.gap(lower, upper)),),
         points=(pair.X, pair.Y),
         chosen=Chosen("weights", np.full(d, 1.0 / d), pair.names),
     ).at(pair.home)

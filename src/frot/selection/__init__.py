@@ -1,7 +1,7 @@
 """Feature selection by feature-robust optimal transport, with scikit-learn's interface.
 
-Samples of two or more classes go in; features or groups by weight come out, with permutation tests
-and stability. The feature selection of the paper's appendix.
+Samples of two or more classes go in; features or groups by weight come out, with permutation
+tests. The feature selection of the paper's appendix.
 
 Needs scikit-learn and joblib: ``pip install "frot[selection]"``. `import frot` does not load it.
 """
@@ -28,7 +28,6 @@ from frot.selection._pictures import write_selection_pictures  # noqa: E402
 from frot.selection._plots import plot_pathways, plot_strips, plot_volcano  # noqa: E402
 from frot.selection._samples import Samples, read_samples  # noqa: E402
 from frot.selection._selector import FROTSelector  # noqa: E402
-from frot.selection._stability import StabilitySelection, stability_selection  # noqa: E402
 
 __all__ = [
     "Comparison",
@@ -37,7 +36,6 @@ __all__ = [
     "PathwayTest",
     "PermutationTest",
     "Samples",
-    "StabilitySelection",
     "correlation_score",
     "mmd_score",
     "mrmr_scores",
@@ -48,7 +46,6 @@ __all__ = [
     "plot_volcano",
     "rank_genes",
     "read_samples",
-    "stability_selection",
     "wasserstein_score",
     "write_selection_pictures",
     "write_selection_report",

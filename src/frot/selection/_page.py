@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from frot.selection._pathway_test import PathwayTest
     from frot.selection._permutation import PermutationTest
     from frot.selection._selector import FROTSelector
-    from frot.selection._stability import StabilitySelection
 
 # Rows of the tables, at most.
 MAX_ROWS = 500
@@ -54,10 +53,8 @@ def write_selection_report(
     path: str | os.PathLike[str],
     *,
     permutation: PermutationTest | None = None,
-    stability: StabilitySelection | None = None,
     pictures: str | os.PathLike[str] | None = None,
     title: str = "Feature selection by robust optimal transport",
-    call: str = "",
     command: str = "",
     full_table: str = "",
     feature_names: Sequence[str] | None = None,
@@ -84,12 +81,11 @@ def write_selection_report(
         The .html file to write.
     permutation : PermutationTest, optional
         By default the selector's own, if it has one.
-    stability : StabilitySelection, optional
     pictures : path, optional
         A folder for the pictures as .svg and .pdf too, as `write_selection_pictures` names them.
     title : str
-    call, command : str
-        Python code, and a command line, that reproduce the selection; shown as they are.
+    command : str
+        A command line that gives the selection, shown as it is.
     full_table : str
         Where the table of all features is, if the page has only the best 500.
     feature_names : sequence of str, length d, optional
@@ -114,11 +110,10 @@ def write_selection_report(
     True
     """
     check_is_fitted(selector)
-    path = check_page(path, title=title, call=call, command=command)
+    path = check_page(path, title=title, command=command)
     folder = None if pictures is None else check_path(pictures, "pictures")
-    for name, found in (("permutation", permutation), ("stability", stability)):
-        if found is not None and found.names != selector.groups_.names:
-            raise InputError(f"{name}: is of other features than the selector; run it again")
+    if permutation is not None and permutation.names != selector.groups_.names:
+        raise InputError("permutation: is of other features than the selector; run it again")
     drawn = SelectorPictures.of(selector, X, y, feature_names, sample_names, permutation)
     selector, prepared = drawn.selector, drawn.prepared
     sets, test = selector.tests
@@ -134,7 +129,6 @@ def write_selection_report(
         "frot.selection",
         title=title,
         subtitle=f"{n:,} samples of {d:,} features: {classes}",
-        call=call,
         command=command,
         what=what,
         count=len(selector.scores_),
@@ -143,7 +137,7 @@ def write_selection_report(
         counts=counts(selector, accepted, what),
         facts=facts(selector, prepared.score, samples, d, what),
         tested=accepted.tested,
-        ranking=ranking(selector, test, stability, what)
+        ranking=ranking(selector, test, what)
         if sets is None
         else pathway_table(sets, selector.groups_support_),
         sets=sets,
@@ -342,7 +336,6 @@ SCORE_NAMES = {
 def ranking(
     selector: FROTSelector,
     permutation: PermutationTest | None,
-    stability: StabilitySelection | None,
     what: str,
 ) -> PageTable:
     """Return the best features, with a box to search in them."""
@@ -368,8 +361,6 @@ def ranking(
         titles = {"p": "p", "q": "q", "q_bh": "q BH", "p_max": "max-T p"}
         for name, title in titles.items():
             add(title, getattr(permutation, name)[order], ".2g", first="ascending")
-    if stability is not None:
-        add("frequency", stability.frequency[order], ".0%")
     add("score", table["score"], ".4g")
     if any(one.result is not None for one in selector.comparisons_):
         for name in ("shift", "shape", "misalignment"):
@@ -411,8 +402,6 @@ def pathway_table(test: PathwayTest, marked: np.ndarray) -> PageTable:
     add("leading edge", shown, kind="text")
     same = [f"{name} ({share:.0%})" if name else "" for name, share in (like[at] for at in order)]
     add("redundant with", same, kind="text")
-    if test.alpha is not None:
-        add("α", test.alpha[order], ".3g")
     edge = set(np.flatnonzero(marked[order]).tolist())
     look = {"search": "set names", "marked": edge}
     return _page_table(columns, "Sets by their test", "ranking", **look)

@@ -22,15 +22,12 @@ from frot.selection._label_statistics import (
 )
 from frot.selection._permutation import SHOWN, check_blocks, permutation_p, pooled_rates
 from frot.selection._selector import FROTSelector, column_names, unfitted
-from frot.selection._stability import stability_selection
 from frot.selection._tasks import check_run
 
 # Two thirds of what a set has beyond noise must go one way for it to be up, or down.
 ONE_WAY = 1.0 / 3.0
 # Half of a leading edge in that of a better set makes a set redundant.
 REDUNDANT = 0.5
-# Permuted labels whose halves tell how often chance takes a set.
-CHANCE = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +55,6 @@ class PathwayTest:
     edges : tuple of arrays of intp
         Leading edges: the members that make the set differ, by column, the largest first.
     feature_names : tuple of str, length d
-    alpha, frequency, by_chance : arrays, or None where they were not asked for
-        Weight of the set in the robust plan, the share of half-samples in which it is among the
-        heaviest tenth, and that share under permuted labels.
     """
 
     groups: Groups
@@ -77,9 +71,6 @@ class PathwayTest:
     edges: tuple[np.ndarray, ...]
     feature_names: tuple[str, ...]
     n_permutations: int
-    alpha: np.ndarray | None = None
-    frequency: np.ndarray | None = None
-    by_chance: np.ndarray | None = None
 
     def __repr__(self) -> str:
         width = max([7, *(len(self.names[one][:30]) for one in self.order[:SHOWN])])
@@ -160,8 +151,6 @@ class PathwayTest:
             "redundant_with": np.array(like, dtype=object),
             "shared_edge": np.array(shared),
         }
-        plan = {"alpha": self.alpha, "frequency": self.frequency, "by_chance": self.by_chance}
-        columns |= {name: values for name, values in plan.items() if values is not None}
         ranked = {name: values[order] for name, values in columns.items()}
         return make_table({"rank": np.arange(1, len(order) + 1), **ranked})
 
@@ -179,7 +168,6 @@ def pathway_test(
     max_size: int | None = None,
     min_coverage: float = 0.0,
     feature_names: Any = None,
-    stability: int = 0,
     random_state: int | None = 0,
 ) -> PathwayTest:
     r"""Test sets of features against two nulls, and say which way they go and by which members.
@@ -215,8 +203,6 @@ def pathway_test(
         As in `frot.Groups.limited`: 5, 500 and 0 for sets of a ``.gmt`` file.
     feature_names : sequence of str, length d, optional
         By default the columns of X.
-    stability : int
-        Pairs of half-samples for the stability of the plan's weight of a set; 0 for none.
     random_state : int, optional
 
     Returns
@@ -243,7 +229,6 @@ def pathway_test(
     ['x0', 'x1', 'x2', 'x3', 'x4']
     """
     count = check_count(n_permutations, "n_permutations", least=2)
-    pairs = check_count(stability, "stability", least=0)
     seed = check_run(None, False, None, random_state)
     model = unfitted(selector).set_params(n_features_to_select=None, threshold=None)
     if groups is not None:
@@ -255,7 +240,6 @@ def pathway_test(
     blocks = check_blocks(block, prepared.codes)
     found = set_statistics(prepared, blocks, count, seed)
     competitive, alone = found.competitive, found.self_contained
-    plan = _plan_use(model, prepared, pairs, seed) if pairs else {}
     return PathwayTest(
         groups=prepared.groups,
         score=competitive[0].astype(float),
@@ -267,7 +251,6 @@ def pathway_test(
         edges=_edges(found, prepared.groups),
         feature_names=names,
         n_permutations=count,
-        **plan,
     )
 
 
@@ -341,30 +324,3 @@ def _edges(found: SetStatistics, groups: Groups) -> tuple[np.ndarray, ...]:
         ordinary = (total - float(values[members].sum())) / others if others else 0.0
         edges.append(leading_edge(values, members, ordinary))
     return tuple(edges)
-
-
-def _plan_use(model: FROTSelector, prepared: Prepared, pairs: int, seed: int) -> dict[str, Any]:
-    """Return weights in the robust plan, and how often halves of the samples give large ones."""
-    model = unfitted(model).set_params(
-        groups=prepared.groups,
-        n_features_to_select=max(1, len(prepared.groups) // 10),
-        score="alpha",
-        plan="auto",
-        missing="error",
-        reference=prepared.reference,
-    )
-    table, codes, weight = prepared.table, prepared.codes, prepared.weight
-    options: dict[str, Any] = {"selector": model, "sample_weight": weight, "random_state": seed}
-    real = stability_selection(table, codes, n_pairs=pairs, **options)
-    rng = np.random.default_rng(seed)
-    options["n_pairs"] = -(-pairs // CHANCE)
-    chance = [
-        stability_selection(table, rng.permutation(codes), **options).frequency
-        for _ in range(CHANCE)
-    ]
-    fitted = unfitted(model).fit(table, codes, weight)
-    return {
-        "alpha": fitted.alpha_,
-        "frequency": real.frequency,
-        "by_chance": np.mean(chance, axis=0),
-    }

@@ -178,14 +178,12 @@ def write_page(
     title: str,
     sections: Sequence[Section],
     *,
-    subtitle: str = "",
-    call: str = "",
     command: str = "",
 ) -> Path:
     """Write a page of sections: for experiments, and whatever has no template of its own.
 
-    The .html file is replaced only once the page is complete. `call` and `command`, Python code
-    and a command line that make the page again, are shown as they are. Returns the path.
+    The .html file is replaced only once the page is complete. `command`, a command line that makes
+    the page again, is shown as it is. Returns the path.
 
     Examples
     --------
@@ -200,9 +198,8 @@ def write_page(
     >>> "16 ≤ 25" in text
     True
     """
-    texts = {"title": title, "call": call, "command": command}
-    path = check_page(path, **texts)
-    return save_page(path, render("sections.html", subtitle=subtitle, sections=sections, **texts))
+    path = check_page(path, title=title, command=command)
+    return save_page(path, render("sections.html", title=title, sections=sections, command=command))
 
 
 def render(
@@ -211,7 +208,6 @@ def render(
     *,
     title: str,
     subtitle: str = "",
-    call: str = "",
     command: str = "",
     **values: Any,
 ) -> str:
@@ -238,7 +234,6 @@ def render(
         asset=asset,
         title=title,
         subtitle=subtitle,
-        call=call,
         command=command,
         version=version("frot"),
         now=f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M}",
@@ -280,12 +275,6 @@ def save_page(path: Path, page: str) -> Path:
 def data_address(kind: str, content: bytes) -> str:
     """Return the address of an image that is inside the address."""
     return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
-
-
-def image_html(kind: str, content: bytes, text: str) -> str:
-    """Return an image, its bytes inside, as HTML on a white ground."""
-    style = "max-width:100%;height:auto;background:#fff;border-radius:.4em"
-    return f'<img alt="{escape(text)}" style="{style}" src="{data_address(kind, content)}">'
 
 
 def plural(count: int, word: str) -> str:

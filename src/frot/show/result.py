@@ -227,7 +227,6 @@ MAX_GROUPS = 1_000
 def write_report(
     result: Result,
     path: str | os.PathLike[str],
-    call: str = "",
     title: str = "Feature-robust optimal transport",
     *,
     command: str = "",
@@ -244,11 +243,9 @@ def write_report(
     result : Result
     path : path
         The .html file to write.
-    call : str
-        Python code that reproduces the result, shown as it is.
     title : str
     command : str
-        The same as a command line.
+        A command line that gives the result, shown as it is.
     groups : Groups, optional
         Which features are in which group, where the result does not know.
     feature_names : sequence of str, length d, optional
@@ -262,9 +259,9 @@ def write_report(
     Examples
     --------
     >>> import frot, tempfile
-    >>> call = "frot.solve([[0.0, 0.0]], [[1.0, 2.0]])"
-    >>> page = write_report(eval(call), Path(tempfile.mkdtemp()) / "page.html", call)
-    >>> call in page.read_text(encoding="utf-8")
+    >>> result = frot.solve([[0.0, 0.0]], [[1.0, 2.0]])
+    >>> page = write_report(result, Path(tempfile.mkdtemp()) / "page.html", "One point")
+    >>> "<h1>One point</h1>" in page.read_text(encoding="utf-8")
     True
     """
     if not isinstance(result, Result):
@@ -276,7 +273,7 @@ def write_report(
     features = None if result.points is None else result.points[0].shape[1]
     if feature_names is not None and features is not None:
         feature_names = check_feature_names(feature_names, features)
-    path = check_page(path, title=title, call=call, command=command)
+    path = check_page(path, title=title, command=command)
     result = result.numpy()
     if groups is None:
         groups = result.groups
@@ -286,7 +283,6 @@ def write_report(
         "result.html",
         title=title,
         subtitle=f"{n:,} to {m:,} points in {plural(count, 'group')} of features",
-        call=call,
         command=command,
         result=result,
         facts=[
@@ -296,7 +292,7 @@ def write_report(
                 f"{count:,}, of which {result.perplexity:.3g} in effect (exp of the entropy)",
             ),
             ("Plan", f"{result.plan.nnz:,} arcs carrying mass {result.plan.sum():.6g}"),
-            *kept_mass(result),
+            *_kept_mass(result),
             ("Run", f"{plural(result.iterations, 'iteration')} in {result.time:.3g} s"),
             ("Entropy of α, η", f"{result.eta:g}"),
             ("Entropy of the plan, ε", f"{result.eps:g}"),
@@ -315,12 +311,14 @@ def write_report(
     return save_page(path, page)
 
 
-def kept_mass(result: Result, sides: tuple[str, str] = ("a", "b")) -> list[tuple[str, str]]:
+def _kept_mass(result: Result) -> list[tuple[str, str]]:
     """Return the fact of how much of both sides' mass moves, where that is not all of it."""
     if result.tau == (np.inf, np.inf):
         return []
-    shares = [f"{result.mass / total:.1%} of {name}"
-              for name, total in zip(sides, result.totals, strict=True)]  # fmt: skip
+    shares = [
+        f"{result.mass / total:.1%} of {name}"
+        for name, total in zip(("a", "b"), result.totals, strict=True)
+    ]
     prices = " and ".join(f"{price:.4g}" for price in result.tau)
     return [("Mass kept", f"{', '.join(shares)} (τ {prices}, {result.penalty})")]
 

@@ -54,13 +54,13 @@ def no_windows() -> Iterator[None]:
         _hidden.reset(before)
 
 
-def png(figure: Figure, dpi: int = 144, clear: bool = False, colours: int | None = None) -> bytes:
+def png(figure: Figure, clear: bool = False, colours: int | None = None) -> bytes:
     """Return the figure as the bytes of a .png file, on a white ground or on none.
 
     With `colours`, 256 at most, it has a third of the bytes; colour maps need more.
     """
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=dpi, transparent=clear)
+    figure.savefig(buffer, format="png", dpi=144, transparent=clear)
     if colours is not None:
         image = require("PIL.Image", "plot")
         # The one of Pillow's methods that keeps how clear a pixel is.

@@ -13,7 +13,7 @@ from frot.costs.protocol import UNIT
 from frot.costs.stack import stack_of
 from frot.plans.plan import Plan
 from frot.problem.adversary import GivenSet, SimplexFamily, admit
-from frot.problem.bounds import Lower, relative_gap, upper_bound
+from frot.problem.bounds import Lower, upper_bound
 from frot.problem.problem import Problem
 from frot.solvers.drive import Driven, Offer
 from frot.solvers.exact.exact import Exact
@@ -98,11 +98,6 @@ def _stacked(problem: Problem) -> StackedCosts:
     if isinstance(costs, StackedCosts):
         return costs
     count, n, m = problem.shape
-    if costs.forbidden is not None:
-        raise InputError(
-            f"C: has infinite costs, which are not for {problem.adversary.name}; use "
-            "frot.Simplex or frot.CappedSimplex"
-        )
     if 8 * count * n * m > problem.memory_budget:
         raise InputError(
             f"adversary: with {problem.adversary.name} all {count} x {n} x {m} costs have to be "
@@ -139,7 +134,7 @@ class _Cuts:
         stack = np.stack(self.costs)
         master = Problem(self._mixed(stack), self.problem.a, self.problem.b)
         # Early plans need not be exact: they only have to point at the next cut.
-        width = relative_gap(self.lower, self.upper) if np.isfinite(self.upper) else 1.0
+        width = self.problem.gap(self.lower, self.upper) if np.isfinite(self.upper) else 1.0
         tol = max(min(0.1 * width, 1e-3), 0.1 * self.tol)
         with collect_warnings():
             found = Exact(tol=tol)(master, Start(plan=self.plan))

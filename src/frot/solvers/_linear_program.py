@@ -20,7 +20,6 @@ from frot._base.validate import check_choice
 from frot.plans.plan import Plan
 from frot.problem.bounds import lower_bound, upper_bound
 from frot.problem.problem import Problem
-from frot.problem.result import Status
 from frot.solvers.drive import Driven, Offer
 from frot.solvers.exact.column_generation import column_generation, column_generation_suits
 from frot.solvers.start import Start
@@ -72,11 +71,6 @@ class LinearProgram(Driven):
     max_iter: int = 10
     time_limit: float | None = None
 
-    @property
-    def end(self) -> Status:
-        """The program was solved, but not well enough."""
-        return Status.UNDECIDED
-
     def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
         """Solve the program, and refine its solution while it is not good enough.
 
@@ -86,9 +80,6 @@ class LinearProgram(Driven):
         if BUILD_SECONDS * (groups + 2) * n * m > seconds_left():
             raise DeadlineError
         rows, cols = np.divmod(np.arange(n * m), m)
-        if problem.costs.forbidden is not None:
-            allowed = ~problem.costs.forbidden.ravel()
-            rows, cols = rows[allowed], cols[allowed]
         costs = problem.costs.at(rows, cols)
         # A typical cost is the unit, so that a few huge ones do not hide the others.
         unit, alpha = problem.typical_cost or float(np.abs(costs).max()) or 1.0, None

@@ -6,7 +6,6 @@ upper and the best lower bound seen, and ends the run.
 
 from __future__ import annotations
 
-import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -30,7 +29,6 @@ from frot.problem.bounds import (
     cheap_lower_bound,
     is_rounding,
     refuse_contradiction,
-    relative_gap,
     upper_bound,
 )
 from frot.problem.marginals import refuse_penalty
@@ -42,8 +40,6 @@ from frot.solvers.start import Start, first_plans
 
 Callback = Callable[[Progress], object]
 
-# An interval narrower than this share of a typical cost and of its bounds is rounding.
-NOTHING = 1e-13
 # Steps an algorithm has to find better numbers once its interval is mostly rounding.
 PATIENCE = 15
 
@@ -210,7 +206,7 @@ def drive(
                 problem = known.take(offer) or problem
                 stopped = False
                 if known.complete:
-                    now = known.progress(iteration, time.perf_counter() - begin)
+                    now = known.progress(problem, iteration, time.perf_counter() - begin)
                     now = now if view is None else view.tell(now)
                     if offer != NOTHING_NEW:
                         history.append(now)
@@ -236,14 +232,11 @@ def drive(
         with no_deadline():
             problem = known.complete_by((before_any or bounds_from_points)(problem)) or problem
     upper, lower = known.bounds
-    last = known.progress(iteration, time.perf_counter() - begin)
+    last = known.progress(problem, iteration, time.perf_counter() - begin)
     last = last if view is None else view.tell(last)
     refuse_contradiction(lower.bound, upper.bound, solver)
-    ended = status in (end, Status.MAX_ITER)
     if status is not Status.INTERRUPTED and last.gap <= tol:
         status = Status.CONVERGED
-    elif ended and (known.is_rounding or _is_right(problem, upper, lower)):
-        status = Status.PRECISION
     if not history or history[-1].gap != last.gap:
         history.append(last)
     result = Result(
@@ -272,32 +265,9 @@ def drive(
         raise Interrupted(result) from interrupt
     # The paper's algorithm is a number of steps, and without a tolerance no more was asked for.
     as_asked = keep_last and tol == 0.0 and status is Status.MAX_ITER
-    right = status is Status.PRECISION and _is_right(problem, upper, lower)
-    if not status.ok and not right and not as_asked:
+    if not status.ok and not as_asked:
         warn_unfinished(result, tol)
     return result
-
-
-def _is_right(problem: Problem, upper: Upper, lower: Lower) -> bool:
-    """Whether an interval is right although it is wider than the tolerance.
-
-    It has all digits that there are; or the optimum is zero, which no relative tolerance can tell;
-    or, where mass has a price, what it costs to transport nothing.
-    """
-    bounds, owed = np.array([upper.bound, lower.bound]), problem.marginals
-    width, size = upper.bound - lower.bound, float(np.abs(bounds).max())
-    if owed.kept and width > NOTHING * problem.scale:
-        # No typical cost is above the mean, which is known: most runs end here.
-        return False
-    scale, away = max(problem.typical_cost, problem.adversary.eta, problem.eps), max(size, width)
-    if not owed.kept:
-        nothing = owed.tau_a * problem.a.sum() + owed.tau_b * problem.b.sum()
-        if math.isfinite(nothing):
-            away = min(away, float(np.abs(bounds - nothing).max()))
-        # Where all costs are zero, mass alone has a price.
-        scale = scale or min(owed.tau_a, owed.tau_b)
-    # A few huge costs make a scale that says nothing of a narrow interval far from zero.
-    return width <= NOTHING * min(size, scale) or away <= NOTHING * scale
 
 
 class _BestBounds:
@@ -345,10 +315,10 @@ class _BestBounds:
         doubt = upper.bound - upper.value + lower.slack
         return is_rounding(upper.bound - lower.bound, doubt)
 
-    def progress(self, iteration: int, elapsed: float) -> Progress:
+    def progress(self, problem: Problem, iteration: int, elapsed: float) -> Progress:
         """Where the run stands."""
         upper, lower = self.bounds
-        gap = relative_gap(lower.bound, upper.bound)
+        gap = problem.gap(lower.bound, upper.bound)
         return Progress(iteration, elapsed, lower.bound, upper.bound, gap)
 
 

@@ -19,7 +19,7 @@ from frot.plans.feasible import round_plan
 from frot.plans.lazy import LazyPlan
 from frot.plans.plan import Plan
 from frot.problem.adversary import GivenSet, SimplexFamily
-from frot.problem.bounds import Lower, Upper, lower_bound, relative_gap, upper_bound
+from frot.problem.bounds import Lower, Upper, lower_bound, upper_bound
 from frot.problem.problem import Problem
 from frot.problem.result import Result, Status
 from frot.problem.unregularised import plain_lower
@@ -43,12 +43,6 @@ class OracleRun:
     """Transport at changing weights, each call starting where the last one ended."""
 
     def __init__(self, problem: Problem, oracle: Oracle) -> None:
-        if oracle.entropic and problem.costs.forbidden is not None:
-            # Rounding a plan of potentials would put mass on arcs that may carry none.
-            raise InputError(
-                f"C: infinite costs are not for {oracle!r} as an oracle; use solver='entropic', or "
-                "eps=0"
-            )
         self.problem, self.oracle = problem, oracle
         self.calls = self.failures = 0
         self._g: Any = None
@@ -189,8 +183,7 @@ class FrankWolfe(Driven):
         costs, eta = problem.costs, problem.adversary.eta
         # A mixture is best only to some accuracy, and so is what Sinkhorn or a time limit leaves.
         exact = isinstance(self.oracle, NetworkSimplex) and self.step != "fully_corrective"
-        whole = result.status is not Status.TIME_LIMIT and costs.forbidden is None
-        whole = whole and problem.marginals.kept
+        whole = result.status is not Status.TIME_LIMIT and problem.marginals.kept
         if exact and whole and costs.nonnegative and eta > 0.0:
             return replace(result, rate=partial(rate_bound, costs, eta))
         return result
@@ -224,8 +217,7 @@ def _begin(run: OracleRun, start: Start) -> tuple[np.ndarray, Upper | None]:
     if start.plan is None:
         return problem.independent, None
     upper = upper_bound(problem, start.plan, rounded=True)
-    # A plan that cannot be kept off forbidden arcs is no start.
-    return (upper.phi, upper) if upper.bound < np.inf else (problem.independent, None)
+    return upper.phi, upper
 
 
 def _moved(problem: Problem, at: Upper | None, to: CostedPlan, gamma: float) -> Upper:
@@ -317,7 +309,7 @@ def corrective_steps(run: OracleRun, start: Start, smoothing: float = SMOOTHING)
             upper = upper_bound(problem, plan, getattr(plan, "phi", None), rounded=True)
         yield Offer(upper, lower)
         idle = 0 if improved else idle + 1
-        if idle >= 20 or relative_gap(best_lower, best_upper) == 0.0:
+        if idle >= 20 or best_lower >= best_upper:
             return
         if len(known) > PLANS_KEPT:
             known = [at for at, weight in zip(known, weights, strict=True) if weight > 1e-9]
@@ -410,8 +402,8 @@ def rate_bound(costs: Costs, eta: float, steps: int | np.ndarray, delta: float =
     >>> rate_bound(costs, eta=2.0, steps=np.array([1, 4])).round(6).tolist()
     [4.0, 2.0]
     """
-    if not costs.nonnegative or costs.forbidden is not None:
-        raise InputError("costs: must be finite and 0 or more; add a constant to all of them")
+    if not costs.nonnegative:
+        raise InputError("costs: must be 0 or more; add a constant to all of them")
     if not eta > 0.0:
         raise InputError(f"eta: {eta!r} has no rate, since max is not smooth; give eta > 0")
     return 4.0 * _largest_eigenvalue(costs) / (eta * (np.asarray(steps) + 2.0)) * (1.0 + delta)

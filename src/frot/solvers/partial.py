@@ -107,7 +107,7 @@ class Partial:
     def tell(self, progress: Progress) -> Progress:
         """Bounds in the units of the problem that was asked for."""
         lower, upper = progress.lower * self.total, progress.upper * self.total
-        return replace(progress, lower=lower, upper=upper)
+        return replace(progress, lower=lower, upper=upper, gap=self.problem.gap(lower, upper))
 
     def result(self, found: Result) -> Result:
         """Take the dummies off an answer."""

@@ -11,12 +11,11 @@ import numpy as np
 from frot._base.arrays import to_numpy
 from frot._base.errors import InputError
 from frot._base.validate import read_numbers
-from frot.plans.feasible import UNIT, Settled, fill, round_plan, settle
+from frot.plans.feasible import fill, round_plan
 from frot.plans.line import line_arcs
 from frot.plans.plan import Plan
 from frot.problem.problem import Problem
 from frot.problem.result import Result
-from frot.solvers.oracles.network_simplex import network_simplex
 
 
 def _host(values: Any) -> np.ndarray:
@@ -98,64 +97,6 @@ class Start:
         return cls(plan=round_plan(plan, problem.a, problem.b))
 
 
-# Mass on forbidden arcs that is rounding and no more.
-ROUNDING = 1e-13
-UNITS = 64.0
-
-
-def allowed_plan(forbidden: np.ndarray, a: np.ndarray, b: np.ndarray) -> Plan:
-    """Return a plan that uses no forbidden arc.
-
-    Where there is none, `InputError` says which rows have nowhere to go.
-
-    Examples
-    --------
-    >>> half = np.array([0.5, 0.5])
-    >>> np.asarray(allowed_plan(np.array([[True, False], [False, True]]), half, half))
-    array([[0. , 0.5],
-           [0.5, 0. ]])
-    """
-    rows, cols = np.flatnonzero(a), np.flatnonzero(b)
-    shut = forbidden[np.ix_(rows, cols)]
-    flow = network_simplex(shut.astype(float), a[rows], b[cols], 1_000_000 + 500 * sum(shut.shape))
-    plan = np.where(shut, 0.0, flow.plan)
-    if float(flow.plan[shut].sum()) > ROUNDING:
-        raise InputError(_sentence(shut, flow.f, a[rows], b[cols], rows))
-    found = _settled(plan, a[rows], b[cols])
-    if found is None:
-        raise InputError(_sentence(shut, flow.f, a[rows], b[cols], rows))
-    i, j, mass = found.arcs
-    return Plan.from_arcs(rows[i], cols[j], mass, forbidden.shape)
-
-
-def _settled(plan: np.ndarray, a: np.ndarray, b: np.ndarray) -> Settled | None:
-    """Settle a plan; an arc that has a mass of rounding may join what does not belong together."""
-    firm = plan > UNITS * UNIT * np.minimum(a[:, None], b)
-    for some in (plan, np.where(firm, plan, 0.0)):
-        found = settle(Plan.from_arcs(*Plan(some).arcs(), plan.shape), a, b, UNITS)
-        if found is not None:
-            return found
-    return None
-
-
-def _sentence(
-    shut: np.ndarray, f: np.ndarray, a: np.ndarray, b: np.ndarray, rows: np.ndarray
-) -> str:
-    """Name rows that weigh more than the columns they may go to (Hall's condition)."""
-    # Potentials of a cost that is 0 or 1 are whole numbers apart; rows of a high one are shut in.
-    levels = np.unique(np.round(f - f.min()))
-    sets = [np.round(f - f.min()) >= level for level in levels]
-    weights = [(float(a[some].sum()), float(b[~shut[some].all(axis=0)].sum())) for some in sets]
-    worst = max(range(len(sets)), key=lambda at: weights[at][0] - weights[at][1])
-    (mine, theirs), some = weights[worst], sets[worst]
-    named = rows[some].tolist()
-    shown = ", ".join(map(str, named[:5])) + (", ..." if len(named) > 5 else "")
-    return (
-        f"C: infinite costs leave no plan: rows {shown} weigh {mine:.6g}, and the columns that "
-        f"they may go to {theirs:.6g}; allow more arcs or change the weights"
-    )
-
-
 # Lines through the points that are tried where there was no time for more.
 POWER_STEPS = 4
 
@@ -165,8 +106,6 @@ def first_plans(problem: Problem) -> list[Plan]:
     a, b, shape = problem.a, problem.b, problem.shape[1:]
     if problem.marginals.soft:
         return [_soft_plan(problem)]
-    if problem.costs.forbidden is not None:
-        return [allowed_plan(problem.costs.forbidden, a, b)]
     found = [fill(a, b)]
     if problem.points is not None and isinstance(problem.points[0], np.ndarray):
         found += [line_arcs(x, y, a, b) for x, y in _directions(*problem.points)]

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from frot._base.arrays import device_room, find_home, to_numpy
+from frot._base.contract import check_batch_range, check_cost_range
 from frot._base.errors import collect_warnings, warn_caller
 from frot._base.validate import check_prior
 from frot.api.batch import batch_geometry, run_batch
@@ -26,7 +27,6 @@ from frot.problem.adversary import simplex_of
 from frot.problem.marginals import Marginals
 from frot.problem.problem import Problem
 from frot.problem.result import Result
-from frot.problem.terms import check_range
 from frot.solvers import Entropic, Exact, Start
 from frot.solvers.sinkhorn.ascent import WEIGHTS, Aim
 from frot.solvers.sinkhorn.dense import dense_bytes
@@ -244,7 +244,6 @@ def _solve(asked: BatchProblem, start: Any) -> Solved:
     (x, y, a, b), groups, tol = asked.points, asked.groups, asked.tol
     log_prior = check_prior(asked.prior, len(groups))
     etas, epss, levels = (to_numpy(part) for part in asked.amounts)
-    check_range(levels, epss, "x, y" if len(levels) == 1 else "x[{at}], y[{at}]")
     shares = (_unit_mass(a), _unit_mass(b))
     weights, prices = shares, np.full((2, len(etas)), np.inf)
     if asked.tau is not None:
@@ -260,6 +259,8 @@ def _solve(asked: BatchProblem, start: Any) -> Solved:
             geometries = batch_geometry(x, y, groups, asked.metric, home, shares)
             bring = home.double().bring
             means = to_numpy(geometries[0].product(*map(bring, shares)))
+            who = "x, y" if len(levels) == 1 else "x[{index}], y[{index}]"
+            check_batch_range(levels, to_numpy(geometries[0].peaks()).max(axis=1), epss, who)
             gap = max((tol / WEIGHTS) ** 2, NARROWEST)
             work = BatchWork(gap, asked.max_iter, None, time.perf_counter(), tol)
             results = run_batch(
@@ -297,6 +298,7 @@ def _alone(points: Any, amounts: Any, marginals: Marginals, asked: BatchProblem)
             host, a, b, adversary=simplex_of(asked.k, float(eta), q), names=groups.names,
             marginals=marginals,
         )  # fmt: skip
+        check_cost_range(problem.mean_cost, problem.largest_cost, "x, y: the costs")
         solver = Exact(tol=max((tol / WEIGHTS) ** 2, NARROWEST))
         return SolverRun(solver)(problem).at(find_home(x=x.double()))
     if eps == 0.0:
@@ -346,6 +348,7 @@ def _entropic_problem(
     costs: Any = device_points(x, y, groups, asked.metric, find_home(x=x), shares)
     adversary = simplex_of(asked.k, float(eta), check_prior(asked.prior, len(groups)))
     problem = Problem(costs, a, b, adversary=adversary, eps=float(eps), names=groups.names)
+    check_cost_range(problem.mean_cost, problem.largest_cost, "x, y: the costs")
     return problem.having(marginals=marginals)
 
 
@@ -353,9 +356,7 @@ def _warn(results: Sequence[Result], tol: float) -> None:
     gaps = results.gap if isinstance(results, BatchResult) else [one.gap for one in results]
     worst = max(range(len(gaps)), key=lambda at: gaps[at])
     one = results[worst]
-    # An optimum of zero cannot be had to a relative tolerance.
-    nothing = NARROWEST * max(one.mean_cost, one.eta, one.eps)
-    if one.gap > tol and one.upper - one.lower > nothing:
+    if one.gap > tol:
         which = f" of member {worst}" if len(gaps) > 1 else ""
         warn_caller(
             f"FRWDLoss: gap {one.gap:.1e}{which} where {tol:.1e} was asked for; gradients are "

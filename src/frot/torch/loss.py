@@ -30,7 +30,6 @@ from torch import Tensor, nn
 
 from frot._base.arrays import device_room, find_home, refuse_odd_tensor
 from frot._base.errors import InputError, brief
-from frot._base.spelling import second_names
 from frot._base.validate import check_choice, check_count, check_flag, check_number, check_prior
 from frot.api.batch import batch_weights
 from frot.costs import MEMORY_BUDGET, METRICS, FactoredMetric
@@ -130,7 +129,6 @@ class FRWDLoss(nn.Module):
     tensor([True, True])
     """
 
-    @second_names
     def __init__(
         self,
         groups: Any = None,
@@ -553,5 +551,7 @@ def spread_weights(
     count, size = points.shape[:2]
     if weights is None:
         return points.new_full((count, size), 1.0 / size)
-    batch_weights(weights.detach(), count, size, name, normalise=False, any_mass=any_mass)
-    return weights if weights.ndim == 2 else weights.expand(count, size)
+    checked = batch_weights(weights.detach(), count, size, name, normalise=False, any_mass=any_mass)
+    spread = weights if weights.ndim == 2 else weights.expand(count, size)
+    light = torch.as_tensor(checked == 0.0, device=spread.device) & (spread > 0.0)
+    return torch.where(light, 0.0, spread) if bool(light.any()) else spread

@@ -48,7 +48,7 @@ def test_onnx_files(tmp_path):
     ("arguments", "words"),
     [
         (("vgg16",), "efficientnet-lite2, mobilenetv2, resnet50, resnet101, resnet152"),
-        ((7,), "backbone is a int"),
+        ((7,), "backbone: a int is not known"),
         (("resnet101",), "none is downloaded"),
         (("mobilenetv2",), "none is downloaded"),
         (("resnet101", "none.pth"), r"none\.pth does not exist"),

@@ -89,7 +89,7 @@ def resolve_backbone(
     >>> resolve_backbone("resnet18")
     Traceback (most recent call last):
     ...
-    frot.InputError: backbone is 'resnet18'; give one of efficientnet-lite2, mobilenetv2,
+    frot.InputError: backbone: 'resnet18' is not known; give one of efficientnet-lite2, mobilenetv2,
     resnet50, resnet101, resnet152, dinov2, dinov3, clip, the path of an ONNX file, a torch module
     or a Backbone
     """
@@ -132,7 +132,7 @@ def _by_name(
     if name not in BACKBONES:
         if Path(backbone).suffix in (".pth", ".pt", ".safetensors", ".bin"):
             raise InputError(
-                f"backbone is a file of weights; name its network, for example "
+                f"backbone: {backbone} is a file of weights; name its network, for example "
                 f'backbone="resnet101", weights="{backbone}"'
             )
         raise InputError(_unknown(repr(str(backbone))))
@@ -159,8 +159,8 @@ def _split(name: str) -> tuple[str, str]:
 
 def _unknown(what: str) -> str:
     return (
-        f"backbone is {what}; give one of {', '.join(BACKBONES)}, the path of an ONNX file, "
-        "a torch module or a Backbone"
+        f"backbone: {what} is not known; give one of {', '.join(BACKBONES)}, the path of an ONNX "
+        "file, a torch module or a Backbone"
     )
 
 

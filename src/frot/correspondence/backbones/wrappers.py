@@ -12,7 +12,6 @@ import numpy as np
 
 from frot._base.errors import DataWarning, InputError
 from frot._base.fingerprint import fingerprint
-from frot._base.spelling import second_names
 from frot._base.validate import check_choice, check_count, check_seed
 from frot.correspondence._features import (
     Backbone,
@@ -188,7 +187,6 @@ class NoisyBackbone(Wrapper):
     [(3, 9, 9), (5, 3, 3), (3, 9, 9), (5, 3, 3)]
     """
 
-    @second_names
     def __init__(
         self, backbone: Backbone, count: int = 3, random_state: int = 0, kind: str = "noise"
     ) -> None:

@@ -115,10 +115,6 @@ class Entropic(Driven):
         A point is proven if it may be within the tolerance, and one in `PROVE_EVERY` others; so are
         the last one, and the first of a long run, since that may be stopped any time.
         """
-        if problem.costs.forbidden is not None:
-            raise InputError(
-                "C: infinite costs are not for eps > 0; give such arcs a cost larger than others"
-            )
         run = EntropicRun(problem, self.tol)
         ascent = Ascent(run.engine, *run.start(start.alpha, start.g), self.tol)
         steps = unproven = idle = 0

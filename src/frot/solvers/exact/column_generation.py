@@ -33,7 +33,6 @@ from frot.problem.bounds import (
     Upper,
     cost_doubt,
     lower_bound,
-    relative_gap,
     upper_bound,
     yielding,
 )
@@ -107,7 +106,7 @@ def column_generation(
         yield Offer()
     upper, lower = _bounds(pricing, game, entered, best)
     yield Offer(upper, lower)
-    gap, idle = relative_gap(lower.bound, upper.bound), 0
+    gap, idle = problem.gap(lower.bound, upper.bound), 0
     for _ in range(EXACT_PLANS):
         if gap <= tol:
             return
@@ -116,7 +115,7 @@ def column_generation(
         best = _better(best, found)
         upper, lower = _bounds(pricing, game, entered, found)
         yield Offer(upper, lower)
-        now = relative_gap(lower.bound, upper.bound)
+        now = problem.gap(lower.bound, upper.bound)
         idle, gap = (0, now) if now < gap else (idle + 1, gap)
         if idle == EXACT_IDLE or game.has(found.phi):
             break

@@ -13,7 +13,7 @@ from frot._base.stopping import seconds_left
 from frot.costs.protocol import UNIT, Line
 from frot.plans.line import line_arcs, line_cost, line_potentials
 from frot.plans.plan import Plan
-from frot.problem.bounds import UNDERFLOW, Lower, Upper, lower_bound, relative_gap, upper_bound
+from frot.problem.bounds import UNDERFLOW, Lower, Upper, lower_bound, upper_bound
 from frot.problem.problem import Problem
 from frot.solvers._linear_program import EpigraphProgram
 from frot.solvers.drive import Driven, Offer
@@ -158,7 +158,7 @@ def _generate(problem: Problem, start: Start, tol: float) -> Iterator[Offer]:
             if vertex is not None and vertex.bound <= upper.bound:
                 upper = vertex
         yield Offer(upper, lower)
-        gap = relative_gap(lower.bound, upper.bound)
+        gap = problem.gap(lower.bound, upper.bound)
         if state.enter(reduced, upper, lower):
             target = SOLVE_TO * gap
         elif moved:

@@ -138,7 +138,7 @@ def _feasible_arcs(
 ) -> np.ndarray:
     """Arcs that admit a plan: filled in the order of the potentials, where any plan will do.
 
-    Where arcs are forbidden, or some cost as much as if they were, only a transport problem tells.
+    Where some arcs cost as much as if they were forbidden, only a transport problem tells.
     """
     a, b, m = problem.a, problem.b, problem.shape[2]
     if not float(mixed.max()) <= WIDE_RANGE * unit:
@@ -233,7 +233,8 @@ def place(problem: Problem, start: Start) -> Generator[Offer, None, Placement]:
     small = n * m <= ALL_ARCS and count <= FEW_GROUPS
     arcs = _all_arcs(problem, seed, unit) if small else seed.arcs
     if start.plan is not None:
-        arcs = np.union1d(arcs, _allowed(problem, start.plan))
+        rows, cols, _ = start.plan.arcs()
+        arcs = np.union1d(arcs, rows * m + cols)
     groups = _first_groups(problem, seed.alpha)
     interior = _first_iterate(problem, seed, arcs, groups, (unit, mass_unit))
     return Placement(interior, groups, m > n, unit, mass_unit)
@@ -268,15 +269,6 @@ def _all_arcs(problem: Problem, seed: Seed, unit: float) -> np.ndarray:
     """Every arc but those far out of range, which come in if they are ever worth it."""
     mixed = problem.costs.mix(np.full(problem.shape[0], 1.0 / problem.shape[0]))
     return np.union1d(np.flatnonzero(mixed.ravel() <= FAR * unit), seed.arcs)
-
-
-def _allowed(problem: Problem, plan: Plan) -> np.ndarray:
-    """The arcs of a plan, as flat indices; a start may know nothing of forbidden ones."""
-    rows, cols, _ = plan.arcs()
-    if (forbidden := problem.costs.forbidden) is not None:
-        allowed = ~forbidden[rows, cols]
-        rows, cols = rows[allowed], cols[allowed]
-    return rows * problem.shape[2] + cols
 
 
 def _first_groups(problem: Problem, alpha: np.ndarray) -> np.ndarray:

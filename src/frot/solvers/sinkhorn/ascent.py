@@ -154,7 +154,8 @@ class Ascent:
     """
 
     def __init__(self, engine: Search, alpha: Any, g: Any = None, tol: float = 1e-4) -> None:
-        self.engine, self.at, self._first = engine, None, (alpha, g)
+        self.engine, self._first = engine, (alpha, g)
+        self.at: Any = None
         self.single = engine.double() is not engine
         terms, xp = engine.terms, engine.terms.home.xp
         self.tighten(tol)
@@ -173,7 +174,8 @@ class Ascent:
         self.count, self.due, self.tries, self.again = 0, NEWTON_AFTER, 0, 0
         self.in_newton, self.idle = False, 0
         self.trust: Trust | None = None
-        self.narrowest: Any = None
+        # In Newton's region: the best point, and the highest dual value.
+        self.best: Any = None
         self.highest: Any = None
 
     def __iter__(self) -> Iterator[Point]:
@@ -183,7 +185,8 @@ class Ascent:
     def tighten(self, tol: float) -> None:
         """Sweep for another gap from now on."""
         # Sweeps that get closer than rounding does are for nothing.
-        self.tol, self.floor = tol, max(0.1 * tol, self.engine.noise)
+        self.tol = max(tol, self.engine.noise)
+        self.floor = max(0.1 * tol, self.engine.noise)
 
     def keep(self, index: Any) -> None:
         """Go on with some members only, which do not notice."""
@@ -192,7 +195,9 @@ class Ascent:
         self.engine, self.at = engine.members(index), take(xp, index, self.at)
         if self.trust is not None:
             self.trust = self.trust.members(xp, index)
-        for name in ("length", "closeness", "narrowest", "highest"):
+        if self.best is not None:
+            self.best = take(xp, index, self.best)
+        for name in ("length", "closeness", "highest"):
             part = getattr(self, name)
             if part is not None and not isinstance(part, Near):
                 setattr(self, name, xp.take(part, index, axis=0))
@@ -265,14 +270,12 @@ class Ascent:
 
     def _enter_newton(self) -> None:
         """Begin with Newton's steps; if they have led nowhere before, at a larger eps."""
-        xp, here, width = self.engine.terms.home.xp, self.at, self._width(self.at)
         if self.tries > 0:
             assert isinstance(self.engine, DenseEngine)
-            ahead, self.trust = newton_path(self.engine, here), None
-            better = (self._width(ahead) < width) | (ahead.dual > here.dual)
-            self.at = select(xp, better, ahead, here)
+            self.at = self._better(newton_path(self.engine, self.at), self.at)
+            self.trust = None
         self.in_newton, self.idle = True, 0
-        self.narrowest, self.highest = self._width(self.at), self.at.dual
+        self.best, self.highest = self.at, self.at.dual
 
     def _newton(self) -> None:
         """Take one of Newton's steps, the last if some have brought no member's values closer."""
@@ -280,16 +283,24 @@ class Ascent:
         xp = self.engine.terms.home.xp
         trust = self.trust or Trust.begin(self.engine.terms)
         self.at, self.trust = newton_step(self.engine, self.at, trust)
-        width = self._width(self.at)
         # Far from the optimum the dual value rises, and the primal says nothing yet.
         rose = self.at.dual > self.highest + self.tol * xp.abs(self.highest)
-        closer = (width < 0.9 * self.narrowest) | rose
+        closer = self._width(self.at) < 0.9 * self._width(self.best)
+        self.idle = 0 if bool(xp.any(closer | rose)) else self.idle + 1
         self.highest = xp.maximum(self.highest, self.at.dual)
-        self.idle = 0 if bool(xp.any(closer)) else self.idle + 1
-        self.narrowest = xp.minimum(self.narrowest, width)
+        self.best = self._better(self.at, self.best)
         if self.idle == NEWTON_PATIENCE:
+            self.at = self._better(self.best, self.at)
             self.in_newton, self.tries = False, self.tries + 1
             self.due, self.again = self.count + NEWTON_AFTER, self.count + 1
+
+    def _better(self, ahead: Point, here: Point) -> Point:
+        """Choose, member by member, the point that is higher or, where none is, narrower."""
+        xp = self.engine.terms.home.xp
+        higher = ahead.dual > here.dual + self.tol * xp.abs(here.dual)
+        lower = here.dual > ahead.dual + self.tol * xp.abs(here.dual)
+        narrower = self._width(ahead) < self._width(here)
+        return select(xp, higher | (narrower & ~lower), ahead, here)
 
     def _width(self, at: Point) -> Any:
         """How far apart the values of a point are, (B,), and what its wrong columns may cost."""

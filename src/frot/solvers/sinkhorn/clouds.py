@@ -501,7 +501,7 @@ class Secants:
     """
 
     # Steps that are looked back at, shares of the way, and by how much a combination may move.
-    DEPTH, FIRST, LARGEST, FURTHEST = 6, 0.3, 1.0, 2.0
+    DEPTH, FIRST, FURTHEST = 6, 0.3, 2.0
 
     def __init__(self) -> None:
         self.share = self.FIRST

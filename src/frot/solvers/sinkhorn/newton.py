@@ -16,12 +16,12 @@ share of the diagonal), and s what a group earns less than the mixture does. Wei
 zero as in interior-point methods: steps raise the dual value plus a barrier,
 
 .. math:: D(g, \alpha) + \mu \sum_l \log \alpha_l, \qquad
-          \mu = \frac{\sigma}{L} \max_l \big( s_\alpha - s_l \big)^+ ,
+          \mu = \frac{\sigma}{L} \big( G_\eta(\phi) - \langle \alpha, \phi \rangle - r \big) ,
 
-whose mu is a share of what the best group earns more than the mixture, and so vanishes at the
-optimum. Without it weights that were driven to zero too early never come back. Where no group may
-weigh more than a cap c, groups that earn more than the free ones do go there by as much over c -
-alpha.
+whose mu is a share of what the best answer to the plan earns more than alpha, and so vanishes at
+the optimum. Without it weights that were driven to zero too early never come back. Where no group
+may weigh more than a cap c, groups that earn more than the free ones do go there by as much over
+c - alpha.
 
 Where rows need not be kept, f moves by kappa times as much: :math:`\kappa A^{-1}` takes the place
 of :math:`A^{-1}`, A being what they weigh; and columns that need not be have
@@ -241,8 +241,8 @@ def _revived(terms: BatchTerms, alpha: Any, phi: Any) -> Any:
 
 def _barrier(terms: BatchTerms, alpha: Any, phi: Any) -> Any:
     """Return mu, (B,)."""
-    xp, slope = terms.home.xp, _slope(terms, alpha, phi)
-    regret = xp.max(slope, axis=1) - xp.sum(alpha * slope, axis=1)
+    xp = terms.home.xp
+    regret = terms.worst(phi) - xp.vecdot(alpha, phi) - terms.reward(alpha)
     return BARRIER / alpha.shape[1] * xp.clip(regret, 0.0, None)
 
 

@@ -90,6 +90,7 @@ class EntropicRun:
         """Prove bounds from where an ascent is; a proof is ended even if time is up."""
         # With a small eps rounding would tell the plan that is proven from the one handed out.
         kept = ascent.at if self.one_kernel else None
+        assert isinstance(ascent.engine, Engine)
         with no_deadline():
             proof = certify(ascent.engine, ascent.at.alpha, ascent.at.g, kept)
         return self.upper(proof), self.lower(proof)

@@ -1,0 +1,122 @@
+"""The report of many experiments: one table of claims and verdicts, in Markdown and as a page."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from _runner import Claim, Experiment, Run, Table, markdown_table, write_text
+from frot.show import page
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+HEADER = ("experiment", "claim", "verdict", "what was found")
+# Characters that a cell of the table has for all checks; of more it tells how many hold.
+MOST = 320
+HOLDS = {"holds": True, "does not hold": False, "failed": False}
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """What became of an experiment: its run, or why it was skipped or failed."""
+
+    experiment: Experiment
+    run: Run | None = None
+    skipped: str = ""
+    failed: str = ""
+
+    def verdicts(self) -> Iterator[tuple[Claim, str, str]]:
+        """Yield every claim with its verdict and what was found, in words."""
+        if self.run is None:
+            claim = Claim(self.experiment.about, {})
+            yield claim, "failed" if self.failed else "not checked", self.failed or self.skipped
+            return
+        for claim in self.run.claims:
+            yield claim, claim.verdict, found(claim)
+
+
+def found(claim: Claim) -> str:
+    """Tell the checks of a claim in a line: all of few, or how many hold."""
+    checks = claim.checks
+    if claim.verdict == "in part":
+        told = "; ".join(f"{'yes' if holds else 'no'}: {text}" for text, holds in checks.items())
+    else:
+        told = "; ".join(filter(None, checks))
+    return told if len(told) <= MOST else f"{sum(map(bool, checks.values()))} of {len(checks)} hold"
+
+
+def write_markdown(entries: Sequence[Entry], path: Path, command: str) -> None:
+    """Write the table of verdicts, with the command that makes it."""
+    rows = [
+        [entry.experiment.name, claim.text, f"**{verdict}**", told]
+        for entry in entries
+        for claim, verdict, told in entry.verdicts()
+    ]
+    write_text(path, f"Made by `{command}`.\n\n{markdown_table(HEADER, rows)}\n")
+
+
+def write_page(entries: Sequence[Entry], path: Path, command: str) -> None:
+    """Write the table, then what every experiment found, with its figures inside the page."""
+    rows = [
+        [
+            page.Cell(entry.experiment.name, link=entry.experiment.name),
+            page.Cell(claim.text, note=told),
+            page.Cell(verdict, badge=page.Claim("", HOLDS.get(verdict)).kind),
+        ]
+        for entry in entries
+        for claim, verdict, told in entry.verdicts()
+    ]
+    columns = [page.Column(head, "text") for head in HEADER[:3]]
+    table = page.PageTable(columns, rows, "Every claim", "claims")
+    sections = [page.Section("Verdicts", tables=[table]), *map(section, entries)]
+    page.write_page(
+        path, "Feature-robust optimal transport: experiments", sections, command=command
+    )
+
+
+def section(entry: Entry) -> page.Section:
+    """Return an experiment's part of the page."""
+    words = {True: "yes", False: "no", None: "not checked"}
+    claims = []
+    for claim, verdict, told in entry.verdicts():
+        checks = [page.Claim(text, one, word=words[one]) for text, one in claim.checks.items()]
+        if len(checks) > 1:
+            claims.append(page.Claim(claim.text, HOLDS.get(verdict), "", verdict, checks))
+        else:
+            claims.append(page.Claim(claim.text, HOLDS.get(verdict), told, verdict))
+    name, run = entry.experiment.name, entry.run
+    if run is None:
+        return page.Section(name, claims=claims, key=name)
+    return page.Section(
+        name,
+        [entry.experiment.about],
+        claims=claims,
+        pictures=[page.picture(partial(same, one.figure), one.text) for one in run.pictures],
+        tables=[page_table(table, f"{name}-{index}") for index, table in enumerate(run.tables)],
+        notes=run.notes,
+        key=name,
+    )
+
+
+def same(figure: Figure) -> Figure:
+    """The page draws figures when it wants them; these are there already."""
+    return figure
+
+
+def page_table(table: Table, key: str) -> page.PageTable:
+    name, *heads = table.header
+    columns = [page.Column(name, "text"), *map(page.Column, heads)]
+    rows = [[page.Cell(text, leading_number(text)) for text in row] for row in table.rows]
+    return page.PageTable(columns, rows, table.title, key, note=table.note)
+
+
+def leading_number(text: str) -> float:
+    """Return what a cell such as "0.875 ± 0.01" is sorted by."""
+    number = re.match(r"[-+]?[\d,]*\.?\d+(e[-+]?\d+)?", text.replace("−", "-").lstrip("≤ "))
+    return float(number[0].replace(",", "")) if number else math.nan
