@@ -38,7 +38,7 @@ MEASURES = {
 }
 ROBUST = ("frot", "srw", "max_sliced")
 # SRW's gap, far below the differences that matter here, and its rounds, each a transport.
-TOL, ROUNDS = 5e-3, 80
+TOL, ROUNDS = 5e-3, 500
 # Where SRW's gap is wider than this, its value is told as what it is, an upper bound.
 PROVEN = 0.02
 # What counts as found, and as a plan about as good as without noise; and the level of noise at

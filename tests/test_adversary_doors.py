@@ -1,4 +1,4 @@
-"""`adversary=` at every other door: batches, distances, comparisons, the loss and the selector."""
+"""`adversary=` at every other door: batches, distances, the loss and the selector."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from frot.selection import FROTSelector
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(3, 20, 5))
 Y = RNG.normal(size=(3, 18, 5)) + np.linspace(0.0, 1.0, 5)
-BOX = frot.Box(np.zeros(5), np.ones(5))
+# All groups count whole: ordinary transport.
+WHOLE = frot.Polytope(np.ones((1, 5)))
 
 
 @pytest.mark.parametrize("eta", [0.0, 0.2])
@@ -66,10 +67,10 @@ def test_distances():
     assert np.diag(table) == pytest.approx(0.0)
     assert table[0, 1] <= table[0, 2] + table[2, 1] + 1e-9
     assert (table <= frot.pairwise(clouds) + 1e-9).all()
-    boxed = frot.pairwise(clouds, adversary=BOX)
-    assert boxed[0, 2] ** 2 == pytest.approx(frot.solve(X[0], Y[0], groups="all").value, rel=1e-6)
+    whole = frot.pairwise(clouds, adversary=WHOLE)
+    assert whole[0, 2] ** 2 == pytest.approx(frot.solve(X[0], Y[0], groups="all").value, rel=1e-6)
     with pytest.raises(frot.InputError, match="a distance needs weights of sum one"):
-        frot.distance(X[0], Y[0], adversary=BOX)
+        frot.distance(X[0], Y[0], adversary=WHOLE)
     with pytest.raises(frot.InputError, match="a distance has no eta"):
         frot.distance(X[0], Y[0], adversary=CappedSimplex(2, 0.1))
 
@@ -81,24 +82,6 @@ def test_a_checkpoint_knows_the_adversary(tmp_path):
     frot.pairwise(clouds, adversary=CappedSimplex(2), checkpoint=path)
     with pytest.raises(frot.InputError, match="checkpoint"):
         frot.pairwise(clouds, adversary=CappedSimplex(3), checkpoint=path)
-
-
-def test_a_comparison():
-    found = frot.compare(X[0], Y[0], "frot,max_min,ot,equitable", adversary=CappedSimplex(4))
-    alone = frot.solve(X[0], Y[0], adversary=CappedSimplex(4))
-    assert found["frot"].value == pytest.approx(alone.value, rel=1e-9)
-    # A single group is none of its choices, so that nothing is known about max-min.
-    assert [(one.left, one.right) for one in found.relations] == [
-        ("equitable", "FROT"),
-        ("FROT", "OT"),
-    ]
-    assert all(one.verdict != "violated" for one in found.relations)
-    assert "CappedSimplex" in found.rows[0].counts
-    boxed = frot.compare(X[0], Y[0], "frot,ot", adversary=BOX)
-    assert boxed.relations == ()
-    assert boxed["frot"].value == pytest.approx(boxed["ot"].value, rel=1e-6)
-    with pytest.raises(frot.InputError, match="takes no eta"):
-        frot.compare(X[0], Y[0], adversary=CappedSimplex(2, 0.1))
 
 
 @pytest.mark.parametrize(
@@ -128,13 +111,13 @@ def test_what_the_loss_does_not_take():
     from frot.torch import FRWDLoss
 
     with pytest.raises(frot.InputError, match="FRWDLoss does not take"):
-        FRWDLoss(adversary=BOX)
+        FRWDLoss(adversary=WHOLE)
     with pytest.raises(frot.InputError, match="is empty for 5 groups"):
         FRWDLoss(adversary=CappedSimplex(6))(torch.tensor(X[0]), torch.tensor(Y[0]))
     with pytest.raises(frot.InputError, match="eta: is given here"):
         FRWDLoss(eta=0.1, adversary=CappedSimplex(2, 0.1))
-    with pytest.raises(frot.InputError, match="solve_batch does not take Box"):
-        frot.solve_batch(X, Y, adversary=BOX)
+    with pytest.raises(frot.InputError, match="solve_batch does not take Polytope"):
+        frot.solve_batch(X, Y, adversary=WHOLE)
     own = FRWDLoss(eps=0.1, adversary=CappedSimplex(2, 0.1, np.log(np.full(5, 0.2))))
     assert own.eta == 0.1
     assert own.prior == pytest.approx(np.full(5, 0.2))
@@ -155,7 +138,7 @@ def test_the_selector():
     one = FROTSelector(4, adversary=CappedSimplex(1)).fit(table, labels)
     assert (plain.alpha_ == one.alpha_).all()
     for adversary, message in (
-        (frot.Box(np.zeros(60), np.ones(60)), "FROTSelector does not take"),
+        (frot.Polytope(np.ones((1, 60))), "FROTSelector does not take"),
         (frot.Simplex(0.1, np.zeros(60)), "takes no prior"),
         (CappedSimplex(61), "is empty for 60 groups"),
     ):

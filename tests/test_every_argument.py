@@ -201,7 +201,7 @@ SETS = {
     **NONSENSE,
     "text": "box",
     "a number": 5,
-    "a class": frot.Box,
+    "a class": frot.Polytope,
     "more shares than groups": frot.CappedSimplex(99),
     "other groups": frot.Simplex(0.1, np.log(np.full(98, 1.0 / 98.0))),
 }
@@ -303,9 +303,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         POINTS,
         {
             **{**PAIR, "methods": {**NONSENSE, "unknown": "nonsense", "none": [], "a number": 5}},
-            **{"groups": GROUPS, "k": COUNTS, "curve": CHOICES, "tol": NUMBERS},
-            **{"time_limit": NUMBERS, "random_state": SEEDS, "feature_names": NAMES, **WATCHED},
-            **{"adversary": SETS, "tau": PRICES, "penalty": CHOICES},
+            **{"groups": GROUPS, "k": COUNTS, "tol": NUMBERS, "time_limit": NUMBERS},
         },
     ),
     "relative": (frot.relative, {}, {"share": NUMBERS}),
@@ -314,14 +312,6 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         frot.max_sliced,
         POINTS,
         {**PAIR, "restarts": COUNTS, "random_state": SEEDS, **LIMITS},
-    ),
-    "generalised_max_sliced": (
-        frot.generalised_max_sliced,
-        POINTS,
-        {
-            **{**PAIR, "defining_function": CHOICES, "parameters": COUNTS},
-            **{"restarts": COUNTS, "random_state": SEEDS, **LIMITS},
-        },
     ),
     "sliced": (frot.sliced, POINTS, {**PAIR, "projections": COUNTS, "random_state": SEEDS}),
     "max_min": (
@@ -336,14 +326,6 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         frot.wasserstein,
         POINTS,
         {"X": ARRAYS, "Y": ARRAYS, "p": NUMBERS, "metric": METRICS},
-    ),
-    "cutting_set": (
-        frot.cutting_set,
-        {"C": STACK},
-        {
-            **{"C": ARRAYS, **MASSES, "names": NAMES, **LIMITS, **WATCHED},
-            **{"adversary": SETS, "uncertainty": None},
-        },
     ),
     "equitable": (
         frot.equitable,
@@ -364,14 +346,6 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         {
             **{"result": {**NONSENSE, "text": "result"}, "path": PATHS},
             **{"title": TEXTS, "command": TEXTS, "groups": GROUPS, "feature_names": NAMES},
-        },
-    ),
-    "write_comparison_report": (
-        frot.write_comparison_report,
-        {"comparison": frot.compare(X, Y, "ot"), "path": "page.html"},
-        {
-            **{"comparison": {**NONSENSE, "text": "result"}, "path": PATHS},
-            **{"title": TEXTS, "command": TEXTS},
         },
     ),
     "Exact": (lambda **o: frot.solve(X, Y, solver=frot.Exact(**o)), {}, LIMITS),
@@ -395,18 +369,12 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         {"k": 1},
         {"k": COUNTS, "eta": NUMBERS, "log_prior": ARRAYS},
     ),
-    "Box": (frot.Box, {"low": [0.0], "high": [1.0]}, {"low": ARRAYS, "high": ARRAYS}),
     "Ellipsoid": (
         frot.Ellipsoid,
         {"centre": [0.0], "shape": 1.0},
         {"centre": ARRAYS, "shape": {k: v for k, v in ARRAYS.items() if k != "0-d"}},
     ),
     "Polytope": (frot.Polytope, {}, {"vertices": MATRICES}),
-    "Polyhedron": (
-        frot.Polyhedron,
-        {"A": [[1.0], [-1.0]], "b": [1.0, 1.0]},
-        {"A": ARRAYS, "b": ARRAYS, "equal": {**NONSENSE, "text": "equal", "one": [1.0]}},
-    ),
     "Plan": (
         frot.Plan,
         {},
@@ -472,21 +440,6 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
             **{"sample_weight": WEIGHTS, "n_jobs": JOBS, "progress": FLAGS},
             **{"checkpoint": PATHS, "random_state": {**SEEDS, "a generator": RNG}},
         },
-    ),
-    "mmd_score": (
-        frot.selection.mmd_score,
-        {"X": SAMPLES, "y": LABELS},
-        {"X": None, "y": None, "bandwidth": {**NUMBERS, "zero": 0}},
-    ),
-    "mrmr_scores": (
-        frot.selection.mrmr_scores,
-        {"X": SAMPLES, "y": LABELS},
-        {"X": None, "y": None, "n_ranked": COUNTS},
-    ),
-    "wasserstein_score": (
-        frot.selection.wasserstein_score,
-        {"X": SAMPLES, "y": LABELS},
-        {"X": None, "y": None, "p": NUMBERS},
     ),
     "read_samples": (
         frot.selection.read_samples,

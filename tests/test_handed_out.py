@@ -76,11 +76,10 @@ CALLS: dict[str, tuple[Callable[[Library], Given], Callable[..., Any]]] = {
     "max_min": (points, frot.max_min),
     "max_sliced": (points, frot.max_sliced),
     "sliced": (points, frot.sliced),
-    "cutting_set": (stacks, frot.cutting_set),
     "equitable": (stacks, frot.equitable),
 }
 # The relatives that take stacks are for NumPy alone.
-HOST_ONLY = ("cutting_set", "equitable")
+HOST_ONLY = ("equitable",)
 
 EVERY = [
     pytest.param(call, library, id=f"{call}-{library}")

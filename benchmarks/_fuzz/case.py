@@ -68,16 +68,16 @@ Problem = PointProblem | CostProblem
 class Case:
     """A call ``frot.<door>(*args, **options)``, of some kind of problem.
 
+    The door "cutting_set" is `frot.solve_costs` by that solver.
+
     Attributes
     ----------
     kind : str
         The class of problems that it was drawn from.
     problems : tuple of Problem
         What is meant: one, or one per member of a batch, or one per pair of clouds.
-    complaint : str
-        What is wrong with the call on purpose; such calls must raise `frot.InputError`.
-    excused : tuple of str
-        Reasons, by the names of `frot.Status`, for which the answer may be wide.
+    sentence : str
+        What the `frot.InputError` must say of a call that is outside the contract on purpose.
     """
 
     kind: str
@@ -85,8 +85,7 @@ class Case:
     args: tuple[Any, ...]
     options: dict[str, Any] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
-    complaint: str = ""
-    excused: tuple[str, ...] = ()
+    sentence: str = ""
 
     def run(self) -> Any:
         """Make the call."""
@@ -100,6 +99,8 @@ class Case:
             points = [part if part == "None" else f"torch.as_tensor({part})" for part in args]
             return f"frot.torch.FRWDLoss({', '.join(options)})({', '.join(points)})"
         args += [f"{name}={_literal(value)}" for name, value in self.options.items()]
+        if self.door == "cutting_set":
+            return f"frot.solve_costs({', '.join(args)}, solver='cutting_set')"
         return f"frot.{self.door}({', '.join(args)})"
 
 
@@ -118,7 +119,11 @@ def _loss(case: Case) -> Any:
     return value.detach().numpy(), loss.result
 
 
-DOORS: dict[str, Callable[[Case], Any]] = {"FRWDLoss": _loss}
+def _cutting_set(case: Case) -> Any:
+    return frot.solve_costs(*case.args, solver="cutting_set", **case.options)
+
+
+DOORS: dict[str, Callable[[Case], Any]] = {"FRWDLoss": _loss, "cutting_set": _cutting_set}
 
 
 def _literal(value: Any) -> str:

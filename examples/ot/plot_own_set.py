@@ -4,12 +4,11 @@ A set of one's own: what the adversary may choose
 
 The weights of the groups come from a set. By default it is the simplex, all weights of sum one.
 Any other convex set is as good, and says what you believe: ``frot.CappedSimplex(2)`` lets no group
-have more than half, ``frot.Polytope`` is the hull of some weights, and ``frot.Box``,
-``frot.Ellipsoid`` and ``frot.Polyhedron`` are what they are called.
+have more than half, ``frot.Polytope`` is the hull of some weights, and ``frot.Ellipsoid`` is what
+it is called.
 
-A class with three methods is a set, too: ``best(phi)`` returns the largest :math:`\langle \alpha,
-\varphi \rangle` and the weights that attain it, ``contains(alpha)`` tells whether weights are in
-the set, and ``project(alpha)`` returns weights of the set near the given ones.
+A class with one method is a set, too: ``best(phi)`` returns the largest :math:`\langle \alpha,
+\varphi \rangle` over the set, and the weights that attain it.
 
 With three groups the simplex is a triangle and everything can be drawn. The colour is the cost of
 ordinary transport at fixed weights, a concave function. The adversary takes its maximum over the
@@ -44,16 +43,6 @@ class Ordered:
         """Return the largest value and where it is: at a corner."""
         values = self.corners @ phi
         return values.max(), self.corners[values.argmax()]
-
-    def contains(self, alpha):
-        """Whether the weights are in the set, to rounding."""
-        rising = np.diff(alpha) <= 1e-12
-        return bool(rising.all() and alpha.min() >= 0.0 and abs(alpha.sum() - 1.0) <= 1e-12)
-
-    def project(self, alpha):
-        """Return weights of the set: sorted, and of sum one."""
-        alpha = np.sort(np.maximum(alpha, 1e-300))[::-1]
-        return alpha / alpha.sum()
 
 
 circle = np.linspace(0.0, 2.0 * np.pi, 40, endpoint=False)

@@ -24,20 +24,19 @@ from frot.api.batch import solve_batch
 from frot.api.batch_result import BatchResult
 from frot.api.pairwise import pairwise
 from frot.api.solve import distance, solve, solve_costs
-from frot.comparison import Comparison, compare, write_comparison_report
 from frot.datasets import toy
 from frot.groups.groups import Groups
 from frot.plans.lazy import LazyPlan
 from frot.plans.plan import Plan, PlanLike
 from frot.problem.adversary import CappedSimplex, Simplex
-from frot.problem.adversary_sets import Box, Ellipsoid, Polyhedron, Polytope
+from frot.problem.adversary_sets import Ellipsoid, Polytope
 from frot.problem.problem import Problem
 from frot.problem.result import Chosen, Progress, Result, Status
 from frot.problem.terms import relative
 from frot.relatives import (
-    cutting_set,
+    Comparison,
+    compare,
     equitable,
-    generalised_max_sliced,
     max_min,
     max_sliced,
     sliced,
@@ -58,7 +57,6 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BatchResult",
-    "Box",
     "CappedSimplex",
     "Chosen",
     "Comparison",
@@ -79,7 +77,6 @@ __all__ = [
     "Oracle",
     "Plan",
     "PlanLike",
-    "Polyhedron",
     "Polytope",
     "Problem",
     "Progress",
@@ -92,11 +89,9 @@ __all__ = [
     "Transport",
     "compare",
     "costs",
-    "cutting_set",
     "datasets",
     "distance",
     "equitable",
-    "generalised_max_sliced",
     "load",
     "max_min",
     "max_sliced",
@@ -111,19 +106,15 @@ __all__ = [
     "srw",
     "toy",
     "wasserstein",
-    "write_comparison_report",
     "write_report",
 ]
 
 
 # Rooms that are loaded when they are first used: scikit-learn, PyTorch and networks take seconds.
 _LAZY = ("correspondence", "selection", "torch")
-_AMERICAN = {"generalized_max_sliced": generalised_max_sliced}
 
 
 def __getattr__(name: str) -> object:
-    if name in _AMERICAN:
-        return _AMERICAN[name]
     if name not in _LAZY:
         raise AttributeError(f"module 'frot' has no attribute {name!r}")
     import importlib

@@ -1,7 +1,6 @@
 import os
 import stat
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -127,26 +126,6 @@ def test_a_batch_comes_back(options, tmp_path):
             assert getattr(found, name) == getattr(wanted, name)
     for name in ("gap", "eta", "eps", "alpha"):
         np.testing.assert_array_equal(getattr(again, name), getattr(batch, name))
-
-
-@pytest.mark.parametrize("adversary", [None, frot.Box(np.zeros(2), np.ones(2))])
-def test_a_comparison_comes_back(adversary, tmp_path):
-    methods = ["max_min", "frot", "srw", "ot"]
-    found = frot.compare(X, Y, methods, GROUPS, adversary=adversary, k=2)
-    # A row that failed has no result.
-    failed = replace(found.rows[2], result=None, problem="no memory")
-    found = replace(found, rows=(*found.rows[:2], failed, *found.rows[3:]))
-    again = frot.load(found.save(tmp_path / "methods.npz"))
-    assert again.table() == found.table()
-    assert again.to_dict() == found.to_dict()
-    assert again.relations == found.relations
-    assert again.missing == ("srw",)
-    assert again.groups == found.groups
-    for method in ("frot", "ot"):
-        np.testing.assert_array_equal(
-            np.asarray(again[method].plan), np.asarray(found[method].plan)
-        )
-        assert (again[method].points is None) == (found[method].points is None)
 
 
 def test_flows_come_back_from_every_format(tmp_path):

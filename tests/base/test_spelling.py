@@ -26,7 +26,6 @@ def test_both_names_do_the_same():
         for name in ("normalise_weights", "normalize_weights")
     )
     assert a == b
-    assert DOORS.generalized_max_sliced is frot.generalised_max_sliced
 
 
 def test_both_at_once_are_refused():

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import shutil
 
-import numpy as np
 import pandas
 import pytest
 
-import frot
 from tests.selection.planted import planted
 
 GENES = 60
@@ -55,18 +53,6 @@ def _genes_page(tmp_path_factory):
     selector.permutation_test(frame, y, n_permutations=49)
     path = tmp_path_factory.mktemp("page") / "genes.html"
     return selector, write_selection_report(selector, frame, y, path, command="frot select")
-
-
-@pytest.fixture(scope="session")
-def methods_page(tmp_path_factory):
-    """A comparison of which one method fails, and its page."""
-    rng = np.random.default_rng(0)
-    X, Y = rng.normal(size=(2, 12, 6))
-    Y[:, :2] += 2.0 * np.sign(Y[:, :2])
-    methods = "frot,srw,max_sliced,generalised_max_sliced,sliced,max_min,ot,equitable"
-    found = frot.compare(X, Y, methods, k=7)
-    path = tmp_path_factory.mktemp("page") / "compare.html"
-    return found, frot.write_comparison_report(found, path)
 
 
 @pytest.fixture

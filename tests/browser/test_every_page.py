@@ -15,7 +15,7 @@ from frot.show.page import Cell, Claim, Column, PageTable, Section, number, pict
 # One browser for all pages.
 pytestmark = pytest.mark.xdist_group("browser")
 
-KINDS = ["result", "comparison", "selection", "match", "sections", "experiments"]
+KINDS = ["result", "selection", "match", "sections", "experiments"]
 
 
 def write(kind, folder):
@@ -52,8 +52,8 @@ def write(kind, folder):
 
 
 @pytest.fixture(scope="module")
-def addresses(tmp_path_factory, genes_page, methods_page):
-    made = {"selection": genes_page[1].as_uri(), "comparison": methods_page[1].as_uri()}
+def addresses(tmp_path_factory, genes_page):
+    made = {"selection": genes_page[1].as_uri()}
 
     def address(kind):
         if kind not in made:

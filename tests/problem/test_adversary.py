@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.special import logsumexp, softmax
 
 from frot import CappedSimplex, InputError, Simplex
-from frot.problem.adversary import GivenSet, admit, as_adversary, capped_softmax
+from frot.problem.adversary import GivenSet, as_adversary, capped_softmax
 from frot.problem.terms import check_adversary
 
 costs = hnp.arrays(float, st.integers(1, 6), elements=st.floats(-100.0, 100.0))
@@ -130,12 +130,11 @@ def test_shares_of_the_largest(phi):
 
 
 @given(capped())
-def test_what_is_in_the_set_is_left_alone_and_what_is_not_is_brought_in(drawn):
+def test_what_is_not_in_the_set_is_brought_in(drawn):
     phi, adversary = drawn
     _, alpha = adversary.best(phi)
-    assert admit(adversary, alpha) is alpha
     for bad in (np.full(len(phi), np.nan), np.zeros(len(phi)), -alpha, 3.0 * alpha, 2.0 + alpha):
-        assert adversary.contains(admit(adversary, bad))
+        assert adversary.contains(adversary.project(bad))
 
 
 @given(
@@ -161,45 +160,53 @@ def test_water_filling_is_the_same_in_every_library(score, data):
             assert (row - level[0] >= np.log(1.0 / k) - 1e-9)[~free & (weight > 0.5 / k)].all()
 
 
-class Sloppy:
-    """The simplex, by an oracle whose weights sum to a little more than one."""
+class Own:
+    """A set that is known by its answers, and they are what the test says."""
+
+    def __init__(self, answer):
+        self.answer = answer
 
     def best(self, phi):
-        alpha = np.zeros(len(phi))
-        alpha[np.argmax(phi)] = 1.001
-        return float(alpha @ phi), alpha
-
-    def contains(self, alpha):
-        return Simplex().contains(alpha)
-
-    def project(self, alpha):
-        return Simplex().project(alpha)
+        return self.answer(np.asarray(phi))
 
 
-def test_a_set_of_ones_own_is_asked_before_anything_is_proven():
-    given_set = as_adversary(Sloppy(), 3)
-    assert given_set.contains(admit(given_set, np.array([1.001, 0.0, 0.0])))
+def test_a_set_of_ones_own_needs_no_more_than_its_best_answer():
+    given_set = as_adversary(Own(lambda phi: (2.0 * phi.max(), 2.0 * np.eye(3)[phi.argmax()])), 3)
     assert isinstance(given_set, GivenSet)
     assert given_set.nonnegative
-    assert given_set.reach == pytest.approx(1.001)
+    assert given_set.reach.tolist() == [2.0, 2.0, 2.0]
+    value, alpha = given_set.best(np.array([1.0, 3.0, 2.0]))
+    assert value == 6.0
+    assert alpha.tolist() == [0.0, 2.0, 0.0]
 
 
-class Stubborn(Sloppy):
-    def project(self, alpha):
-        return 2.0 * alpha
-
-
-class Half:
-    """Says what it contains, and not how to get there."""
-
-    best, contains = Sloppy.best, Sloppy.contains
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda phi: phi, r"Own.best\(phi\) must return \(value, alpha\)"),
+        (lambda phi: None, r"Own.best\(phi\) must return \(value, alpha\)"),
+        (
+            lambda phi: (phi.max(), np.ones(3)),
+            r"weights of shape \(2,\), got shapes \(\) and \(3,\)",
+        ),
+        (lambda phi: (phi, np.ones(2)), r"a number and weights of shape"),
+        (lambda phi: (np.inf, np.full(2, np.inf)), "the set is empty or unbounded"),
+        (lambda phi: (phi.max(), np.full(2, np.nan)), "the set is empty or unbounded"),
+        (
+            lambda phi: (phi.max() + 1.0, np.eye(2)[0]),
+            "returned the value 2 and weights that attain 1",
+        ),
+        (lambda phi: ("one", np.eye(2)[0]), "is no number"),
+    ],
+)
+def test_answers_that_cannot_be_right_are_refused(answer, message):
+    with pytest.raises(InputError, match=f"adversary: .*{message}"):
+        as_adversary(Own(answer), 2)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: admit(as_adversary(Stubborn(), 2), np.ones(2)), "Stubborn.project returned"),
-        (lambda: as_adversary(Half(), 2), "Half needs both contains"),
         (lambda: as_adversary(CappedSimplex(3), 2), "is empty for 2 groups"),
         (lambda: Simplex(-1.0), "eta: must be"),
         (lambda: as_adversary(Simplex(1.0, np.zeros(3)), 2), "log_prior has shape"),
@@ -209,7 +216,10 @@ class Half:
             lambda: check_adversary(Simplex(1.0, np.log([0.5, 0.5])), 2, 0.0, [0.5, 0.5]),
             "prior: is given here and by",
         ),
-        (lambda: check_adversary(Sloppy(), 2, 0.5, None), "eta, prior: are for frot.Simplex"),
+        (
+            lambda: check_adversary(Own(lambda phi: (phi.sum(), np.ones(2))), 2, 0.5, None),
+            "eta, prior: are for frot.Simplex",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_refused_by_name(make, message):

@@ -12,12 +12,11 @@ STACK = np.ones((2, 3, 4))
 POINTS = (
     lambda X, Y, **more: frot.srw(X, Y, k=1, **more),
     frot.max_sliced,
-    frot.generalised_max_sliced,
     frot.sliced,
     frot.max_min,
     frot.wasserstein,
 )
-COSTS = (frot.cutting_set, frot.equitable)
+COSTS = (frot.equitable,)
 
 
 @pytest.mark.parametrize("k", [0, -1, 3, 1.5, np.nan, "two", True])
@@ -61,7 +60,7 @@ def test_costs_and_weights_are_checked_as_by_solve_costs(method):
 @pytest.mark.parametrize(
     ("option", "value"), [("tol", -1.0), ("max_iter", 0), ("time_limit", 0.0), ("max_iter", 1.5)]
 )
-@pytest.mark.parametrize("method", [*POINTS[:3], *COSTS])
+@pytest.mark.parametrize("method", [*POINTS[:2], *COSTS])
 def test_limits(method, option, value):
     arguments = (STACK,) if method in COSTS else (X, Y)
     with pytest.raises(frot.InputError, match=f"^{option}: "):
@@ -73,58 +72,13 @@ def test_negative_costs_cannot_be_shared():
         frot.equitable(np.where(np.arange(24).reshape(2, 3, 4) == 6, -1.0, STACK))
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: frot.CappedSimplex(0), r"^k: "),
-        (lambda: frot.Box([0.0, 2.0], [1.0, 1.0]), r"box is empty, low\[1\]"),
-        (lambda: frot.Box([0.0, 0.0], [1.0, np.inf]), r"high: .* infinite"),
-        (lambda: frot.Box([0.0], [1.0, 1.0]), r"low, high"),
-        (lambda: frot.Polytope([]), r"vertices: .*empty"),
-        (lambda: frot.Polytope([1.0]), r"vertices: has shape"),
-        (lambda: frot.Polyhedron([[1.0]], [1.0]), r"unbounded"),
-        (lambda: frot.Polyhedron([[1.0], [-1.0]], [0.0, -1.0]), r"empty"),
-        (lambda: frot.Polyhedron([[1.0]], [1.0, 2.0]), r"A, b: 1 rows"),
-        (lambda: frot.Ellipsoid([0.0], np.ones((2, 2))), r"shape: has 2 rows"),
-    ],
-)
-def test_sets_that_are_empty_or_unbounded(make, message):
-    with pytest.raises(frot.InputError, match=message):
-        make()
-
-
-class Endless:
-    def best(self, phi):
-        return np.inf, np.full(len(phi), np.inf)
-
-
-@pytest.mark.parametrize(
-    ("adversary", "message"),
-    [
-        (frot.CappedSimplex(3), r"CappedSimplex\(k=3\) is empty for 2 groups"),
-        (frot.Box([0.0], [1.0]), r"weights of 1 groups, but there are 2"),
-        (frot.Simplex(eta=1.0), r"takes no entropy"),
-        (frot.CappedSimplex, r"has no best"),
-        ("simplex", r"has no best"),
-        (Endless(), r"empty or unbounded"),
-    ],
-)
-def test_sets_that_do_not_fit(adversary, message):
-    with pytest.raises(frot.InputError, match=message):
-        frot.cutting_set(STACK, adversary=adversary)
-
-
 def test_groups_of_ordinary_transport():
     with pytest.raises(frot.InputError, match=r"^groups: .* use frot\.solve"):
         frot.wasserstein(X, Y, groups=[1, 1])
 
 
-def test_defining_functions():
-    with pytest.raises(frot.InputError, match=r"defining_function: 'quintic' is neither"):
-        frot.generalised_max_sliced(X, Y, "quintic")
-    with pytest.raises(frot.InputError, match=r"one finite number per point"):
-        frot.generalised_max_sliced(X, Y, lambda points, theta: points)
-    with pytest.raises(frot.InputError, match=r"could not be computed"):
-        frot.generalised_max_sliced(X, Y, lambda points, theta: points @ theta[:1])
+def test_how_many_directions():
     with pytest.raises(frot.InputError, match=r"^restarts: "):
         frot.max_sliced(X, Y, restarts=0)
+    with pytest.raises(frot.InputError, match=r"^projections: must be a whole number >= 2"):
+        frot.sliced(X, Y, projections=1)

@@ -118,7 +118,7 @@ def test_max_min_over_mixed_costs_reaches_min_max(clouds):
 @FEW
 @given(cost_problems(negative=True))
 def test_cutting_set_with_the_simplex_is_frot(problem):
-    cut = quiet(frot.cutting_set, problem.stack, problem.a, problem.b)
+    cut = quiet(frot.solve_costs, problem.stack, problem.a, problem.b, solver=frot.CuttingSet())
     close(cut, frot.solve_costs(problem.stack, problem.a, problem.b))
     feasible(cut, problem.a, problem.b)
 
@@ -148,7 +148,10 @@ def test_the_capped_simplex_against_its_linear_program(problem, data):
     k = data.draw(st.integers(1, count))
     a, b = np.full(problem.stack.shape[1], 1.0), np.full(problem.stack.shape[2], 1.0)
     a, b = a / a.sum(), b / b.sum()
-    res = quiet(frot.cutting_set, problem.stack, a, b, adversary=frot.CappedSimplex(k))
+    res = quiet(
+        frot.solve_costs, problem.stack, a, b, adversary=frot.CappedSimplex(k),
+        solver="cutting_set",
+    )  # fmt: skip
     truth = capped(problem.stack, a, b, k)
     room = 1e-6 * (1.0 + abs(truth))
     assert res.lower - room <= truth <= res.upper + room
@@ -198,14 +201,3 @@ def test_equitable_against_its_linear_program(problem):
     assert res.chosen.array.sum() == pytest.approx(1.0)
     # To share the work is never worse than to have one do it, or all of it counted by all.
     assert res.lower <= frot.solve_costs(problem.stack, a, b).upper + 1e-9
-
-
-@FEW
-@given(point_clouds())
-def test_sliced_is_within_its_bounds_on_average(clouds):
-    X, Y = clouds
-    res = frot.sliced(X, Y, projections=50)
-    assert res.status is frot.Status.ESTIMATE
-    assert 0.0 <= res.lower <= res.upper
-    assert res.upper <= frot.wasserstein(X, Y).upper / X.shape[1] * (1.0 + 1e-9) + 1e-12
-    feasible(res)

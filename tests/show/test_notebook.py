@@ -28,7 +28,7 @@ def answers() -> dict[str, Any]:
         "result": result,
         "chosen": frot.srw(X, Y, k=1),
         "batch": frot.solve_batch(*clouds, groups={BAD: [0], "b": [1, 2]}, eps=1.0),
-        "comparison": frot.compare(X, Y, ["frot", "ot"], groups=groups),
+        "comparison": frot.compare(X, Y, groups, methods=["frot", "max_min"]),
         "match": FakeHTML(
             Match._repr_html_(replace(match, source=replace(match.source, name=BAD)))
         ),
@@ -103,4 +103,4 @@ def test_frames_hold_the_same_numbers():
     members = batch.to_dict()["members"]
     assert [one["groups"][1]["alpha"] for one in members] == frame["alpha_b"].tolist()
     frame = comparison.to_frame()
-    assert frame["value"].tolist() == [row["value"] for row in comparison.to_dict()["rows"]]
+    assert frame["value"].tolist() == [one.value for one in comparison.results.values()]

@@ -199,11 +199,10 @@ class TestInterruption:
         "door",
         [
             lambda X, Y: frot.srw(X, Y, k=1, callback=interrupt),
-            lambda X, Y: frot.cutting_set(STACK, callback=interrupt),
             lambda X, Y: frot.equitable(STACK, callback=interrupt),
             lambda X, Y: frot.wasserstein(X, Y, callback=interrupt),
         ],
-        ids=["srw", "cutting_set", "equitable", "wasserstein"],
+        ids=["srw", "equitable", "wasserstein"],
     )
     def test_of_the_relatives(self, door):
         rng = np.random.default_rng(1)

@@ -141,7 +141,7 @@ def test_points_without_weight_are_put_back() -> None:
         ({"tau": 1.0, "penalty": "l2"}, r"penalty: "),
         ({"tau": 1.0, "penalty": "tv", "eps": 0.1}, r"eps: penalty='tv' is solved without eps"),
         ({"tau": (INF, 1.0), "penalty": "tv", "a": [2.0, 2.0]}, r"tau: is infinite for a, whose"),
-        ({"tau": 1.0, "adversary": frot.Box([0.0], [2.0])}, r"adversary: Box"),
+        ({"tau": 1.0, "adversary": frot.Ellipsoid([1.0], 1.0)}, r"adversary: Ellipsoid"),
         ({"tau": 1.0, "normalise": "regret"}, r"normalise: 'regret'"),
         ({"a": [1.0, 1.0], "b": [2.0, 1.0]}, r"masses differ.*tau=\.\.\. to let mass go"),
     ],

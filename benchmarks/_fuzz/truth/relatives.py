@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import combinations
 
 from .linear import minimise_columns, transport
-from .numbers import exactly
 from .optimum import Truth
 from .program import ZERO, Program
 
-__all__ = ["box", "capped", "equitable", "max_min", "polytope"]
+__all__ = ["capped", "equitable", "max_min", "polytope"]
 
 
 def max_min(program: Program) -> Truth:
@@ -64,8 +63,3 @@ def capped(count: int, k: int) -> list[list[Fraction]]:
         [Fraction(int(at in chosen), k) for at in range(count)]
         for chosen in combinations(range(count), k)
     ]
-
-
-def box(low: Sequence[float], high: Sequence[float]) -> list[list[Fraction]]:
-    """Corners of a box."""
-    return [list(corner) for corner in product(*zip(exactly(low), exactly(high), strict=True))]

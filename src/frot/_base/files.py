@@ -78,7 +78,6 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
 READERS = {
     "result": "frot.problem.result",
     "batch": "frot.api.batch_result",
-    "comparison": "frot.comparison.comparison_file",
     "match": "frot.correspondence.match",
     "flow": "frot.correspondence.flow",
 }
@@ -102,18 +101,18 @@ def write_archive(path: Any, kind: str, arrays: Mapping[str, Any]) -> Path:
 
 
 def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
-    """Read what a ``save`` of frot wrote: a `Result`, a batch, a comparison, a match or a flow.
+    """Read what a ``save`` of frot wrote: a `Result`, a batch, a match or a flow.
 
     Parameters
     ----------
     path : path
         An ``.npz`` file, or a flow as ``.flo`` or ``.npy``. No code in it is run.
-    kind : {"result", "batch", "comparison", "match", "flow"}, optional
+    kind : {"result", "batch", "match", "flow"}, optional
         Refuse anything else.
 
     Returns
     -------
-    Result, BatchResult, Comparison, frot.correspondence.Match or frot.correspondence.Flow
+    Result, BatchResult, frot.correspondence.Match or frot.correspondence.Flow
         Its arrays are NumPy's, whatever device it was made on.
 
     Raises

@@ -95,9 +95,9 @@ def solve(
         Prior q on the groups: the adversary then pays :math:`\eta\,\mathrm{KL}(\alpha | q)`.
     adversary : optional
         The set :math:`\mathcal A` of weights: `Simplex`, the default, or `CappedSimplex` (the k
-        worst groups share the weight), to which eta and prior go; or `Box`, `Ellipsoid`,
-        `Polytope`, `Polyhedron`, or your own with ``best(phi)``, ``contains(alpha)`` and
-        ``project(alpha)``, for eta = 0 and eps = 0.
+        worst groups share the weight), to which eta and prior go; or, for eta = 0 and eps = 0 by
+        `CuttingSet`, `Ellipsoid`, `Polytope`, or an object of your own with ``best(phi)`` that
+        returns the largest :math:`\langle \alpha, \varphi \rangle` and the weights that attain it.
     tau : float, `relative` or a pair of these, optional
         Unbalanced transport: a plan pays tau for each unit of a and of b that it does not keep
         (``tau=(tau_a, tau_b)``), and these may have any sums. ``inf`` keeps a side.

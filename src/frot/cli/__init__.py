@@ -1,8 +1,7 @@
-"""The command line: one file per command, and `reproduce`, the experiments.
+"""The command line: one file per command.
 
 In come words, out come answers on stdout, remarks on stderr, files and an exit code. `app` puts
-the commands together; `command` and `console` are what they share. Nothing of frot imports this
-room.
+the commands together; `command` is what they share. Nothing of frot imports this room.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ A set :math:`\mathcal A` of weights is known by its best answer to group costs,
 
 .. math:: G(\phi) = \max_{\alpha \in \mathcal A} \langle \alpha, \phi \rangle + r(\alpha),
 
-and by what keeps bounds honest: whether weights are in it, and a way into it. `Simplex` and
-`CappedSimplex` are one family, weights of sum one of which none is above 1/k, and every solver
-takes them. Any other set is a `GivenSet`, which solvers take that declare it (``any_set``).
+and that is all that is asked of a set. `Simplex` and `CappedSimplex` are one family, weights of sum
+one of which none is above 1/k, and every solver takes them. Any other set is a `GivenSet`, whose
+answers are checked; `CuttingSet` takes it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ from frot._base.validate import check_count, check_finite, check_number, read_nu
 LIFT = 1e-12
 # By how much a prior may miss a sum of one.
 SUM_ERROR = 1e-9
-KNOWN = (
-    "frot.Simplex(), frot.CappedSimplex(k), frot.Box, frot.Ellipsoid, frot.Polytope or "
-    "frot.Polyhedron"
-)
+KNOWN = "frot.Simplex(), frot.CappedSimplex(k), frot.Ellipsoid or frot.Polytope"
+# By how much of <|alpha|, |phi|> an answer's value may miss what its weights attain.
+ATTAINS = 1e-8
 
 
 class Adversary(Protocol):
     """What a set of weights has to know: convex, bounded and not empty.
+
+    Its answers, and mixtures of them, are taken to be in it.
 
     Examples
     --------
@@ -43,13 +44,6 @@ class Adversary(Protocol):
     ...     def best(self, phi):
     ...         alpha = np.eye(len(phi))[0] / 2 + np.eye(len(phi))[phi.argmax()] / 2
     ...         return alpha @ phi, alpha
-    ...
-    ...     def contains(self, alpha):
-    ...         return alpha.min() >= 0.0 and alpha[0] >= 0.5 and abs(alpha.sum() - 1.0) <= 1e-12
-    ...
-    ...     def project(self, alpha):
-    ...         rest = np.maximum(alpha - np.eye(len(alpha))[0] / 2, 1e-300)
-    ...         return np.eye(len(alpha))[0] / 2 + rest / rest.sum() / 2
     >>> import frot
     >>> frot.solve([[0.0, 0.0]], [[1.0, 2.0]], adversary=Half()).value
     2.5
@@ -57,14 +51,6 @@ class Adversary(Protocol):
 
     def best(self, phi: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the largest <alpha, phi> over the set, and the alpha that attains it."""
-        ...
-
-    def contains(self, alpha: np.ndarray) -> bool:
-        """Whether weights are in the set, to some units in the last place."""
-        ...
-
-    def project(self, alpha: np.ndarray) -> np.ndarray:
-        """Return weights of the set, near the given ones."""
         ...
 
 
@@ -380,9 +366,7 @@ def simplex_of(k: int, eta: float, log_prior: np.ndarray | None) -> SimplexFamil
 
 @dataclass(frozen=True, eq=False)
 class GivenSet:
-    """Any other set of weights, with what solvers and bounds need to know of it.
-
-    Where it does not say which weights it `contains`, it is what its best answers make it.
+    """Any other set of weights: its answers checked, and what bounds have to know of it.
 
     Parameters
     ----------
@@ -392,9 +376,9 @@ class GivenSet:
 
     Examples
     --------
-    >>> from frot import Box
-    >>> GivenSet(Box([0.0, -1.0], [1.0, 2.0]), 2).reach
-    array([1., 2.])
+    >>> from frot import Ellipsoid
+    >>> GivenSet(Ellipsoid([1.0, -1.0], 0.5), 2).reach
+    array([1.5, 1.5])
     """
 
     given: Any
@@ -417,11 +401,6 @@ class GivenSet:
             )
         if (size := getattr(given, "size", count)) != count:
             raise InputError(f"adversary: holds weights of {size} groups, but there are {count}")
-        knows = [callable(getattr(given, part, None)) for part in ("contains", "project")]
-        if knows == [True, False] or knows == [False, True]:
-            raise InputError(
-                f"adversary: {self.name} needs both contains(alpha) and project(alpha), or neither"
-            )
         _ = self.reach
 
     @property
@@ -457,20 +436,35 @@ class GivenSet:
         return False
 
     def best(self, phi: np.ndarray) -> tuple[float, np.ndarray]:
-        """Ask the set, and look at what it says."""
-        value, alpha = self.given.best(phi)
-        alpha = np.array(alpha, dtype=float)
-        if alpha.shape != (self.count,):
+        """Ask the set, and check what it answers: shape, finite, and attained."""
+        answer = self.given.best(phi)
+        if not isinstance(answer, tuple | list) or len(answer) != 2:
             raise InputError(
-                f"adversary: best(phi) returned weights of shape {alpha.shape}, expected "
-                f"({self.count},)"
+                f"adversary: {self.name}.best(phi) must return (value, alpha), got {brief(answer)}"
+            )
+        try:
+            value, alpha = np.asarray(answer[0], dtype=float), np.array(answer[1], dtype=float)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"adversary: what {self.name}.best(phi) returned is no number with weights: {error}"
+            ) from None
+        if value.ndim or alpha.shape != (self.count,):
+            raise InputError(
+                f"adversary: {self.name}.best(phi) must return a number and weights of shape "
+                f"({self.count},), got shapes {value.shape} and {alpha.shape}"
             )
         if not np.isfinite(value) or not np.isfinite(alpha).all():
             raise InputError(
-                f"adversary: the set is empty or unbounded, best(phi) is {value!r} for "
-                f"phi = {brief(phi)}"
+                f"adversary: the set is empty or unbounded, {self.name}.best(phi) is "
+                f"{float(value)!r} for phi = {brief(phi)}"
             )
-        return float(value), alpha
+        attained, size = float(alpha @ phi), float(np.abs(alpha) @ np.abs(phi))
+        if abs(float(value) - attained) > ATTAINS * size:
+            raise InputError(
+                f"adversary: {self.name}.best(phi) returned the value {float(value):.9g} and "
+                f"weights that attain {attained:.9g}; return alpha @ phi, alpha"
+            )
+        return max(float(value), attained), alpha
 
     def reward(self, alpha: np.ndarray) -> float:
         """Nothing."""
@@ -480,42 +474,17 @@ class GivenSet:
         """Of nothing."""
         return 0.0
 
-    def contains(self, alpha: np.ndarray) -> bool:
-        """Ask the set; one that does not say trusts its own answers, and mixtures of them."""
-        asked = getattr(self.given, "contains", None)
-        return True if asked is None else bool(asked(alpha))
-
-    def project(self, alpha: np.ndarray) -> np.ndarray:
-        """Let the set bring weights in, and see that they are."""
-        asked = getattr(self.given, "project", None)
-        if asked is None:
-            return alpha
-        found = np.array(asked(alpha), dtype=float)
-        if found.shape != (self.count,) or not self.contains(found):
-            raise InputError(
-                f"adversary: {self.name}.project returned {brief(found)}, which is not in the set "
-                "by its contains"
-            )
-        return found
-
     def upper(self, phi: np.ndarray, doubt: np.ndarray) -> float:
         """Bound what the best answer earns if each cost may be off by as much as `doubt`."""
-        value, alpha = self.best(phi)
-        # Answers that are in the set earn no more than the best one, if that is what it is.
-        value = max(value, float(admit(self, alpha) @ phi))
+        value, _ = self.best(phi)
         return value + float(self.reach @ (doubt + (self.count + 8.0) * UNIT * np.abs(phi)))
 
     def least(self, phi: np.ndarray) -> float:
         """Bound what the best answer earns at least if no cost is below `phi`."""
         if not self.nonnegative or not np.isfinite(phi).all():
             return -np.inf
-        alpha = admit(self, self.best(phi)[1])
+        alpha = self.best(phi)[1]
         return float(alpha @ phi - (self.count + 8.0) * UNIT * (np.abs(alpha) @ np.abs(phi)))
-
-
-def admit(adversary: SimplexFamily | GivenSet, alpha: np.ndarray) -> np.ndarray:
-    """Return weights as they are where they are in the set, else projected."""
-    return alpha if adversary.contains(alpha) else adversary.project(alpha)
 
 
 def as_adversary(adversary: Any, count: int) -> SimplexFamily | GivenSet:

@@ -8,7 +8,7 @@ alpha and any potential g, with f and g made feasible by two c-transforms of the
     \;\le\; \min_{\Pi} \langle \Pi, M_\alpha \rangle + r(\alpha) \;\le\; \text{optimum},
 
 where r is what the adversary is paid for alpha (its entropy), and alpha is one that it may choose:
-weights that it says are not in its set are projected into it first. Both are widened by what
+weights that are not in the (capped) simplex are projected into it first. Both are widened by what
 rounding in double precision can have done to them, each point by what it weighs.
 """
 
@@ -26,6 +26,7 @@ from frot._base.stopping import check_deadline
 from frot.costs.protocol import UNIT, blocks
 from frot.plans.feasible import apparent_error, marginal_error, round_plan, settle, sum_error
 from frot.plans.plan import Plan
+from frot.problem.adversary import SimplexFamily
 from frot.problem.problem import Problem
 
 # What a product below the smallest normal number may be off by; costs above the other are so much
@@ -258,12 +259,12 @@ def lower_bound(
 ) -> Lower:
     """Make (alpha, g) dual feasible and return the value it proves.
 
-    Weights that are not in the adversary's set are projected into it. `mixed` is
+    Weights that are not in the (capped) simplex are projected into it. `mixed` is
     ``problem.costs.mix(alpha)`` where the caller has it already, or anything that is nowhere above
     it; it is mixed again where the weights had to be projected.
     """
     adversary = problem.adversary
-    if not adversary.contains(alpha):
+    if isinstance(adversary, SimplexFamily) and not adversary.contains(alpha):
         alpha, mixed = adversary.project(alpha), None
     if mixed is None:
         mixed = problem.costs.mix(alpha)

@@ -50,7 +50,10 @@ class Status(Enum):
     LOWER_BOUND = (
         "The search is not convex: the value is a lower bound of the truth, and the best one found."
     )
-    ESTIMATE = "The value is an average over random slices; the interval holds the truth."
+    ESTIMATE = (
+        "The value is a mean over random directions; the interval is three of its standard errors "
+        "to each side, and no proof."
+    )
 
     @property
     def sentence(self) -> str:

@@ -19,7 +19,7 @@ from frot._base.validate import (
 from frot.costs import FactoredCosts
 from frot.groups.groups import Groups
 from frot.plans.plan import Plan
-from frot.problem.bounds import FAINT, Lower, lower_bound, marginal_doubt, with_underflow
+from frot.problem.bounds import Lower, lower_bound
 from frot.problem.problem import Problem
 from frot.solvers.oracles import NetworkSimplex
 
@@ -62,7 +62,7 @@ def check_pair(
         if getattr(points, "ndim", 2) == 3:
             raise InputError(
                 f"{name}: has 3 dimensions, but points (n, d) are needed here; for a stack of "
-                "costs use frot.cutting_set or frot.solve_costs"
+                "costs use frot.solve_costs"
             )
     home = find_home(X=X, Y=Y, a=a, b=b)
     X, Y, columns = check_two_clouds(X, Y)
@@ -99,17 +99,3 @@ def transport_at(problem: Problem, alpha: np.ndarray | None = None) -> ProvenPla
     mixed = problem.costs.mix(weights)
     found = NetworkSimplex()(mixed, problem.a, problem.b)
     return ProvenPlan(found.plan, lower_bound(problem, weights, found.g, mixed))
-
-
-def displacement_doubt(problem: Problem, plan: Plan, features: int) -> float:
-    """Bound what inexact marginals and underflow add to a sum of eigenvalues of displacements.
-
-    All directions together bound what any of them add. A matrix whose entries are off by u turns
-    its eigenvalues by d^2 u in sum at most.
-    """
-    doubt = float(marginal_doubt(problem, plan)[0])
-    if problem.mean_cost < FAINT:
-        nothing = np.zeros(1)
-        lost = with_underflow(problem, plan, nothing, nothing)[0]
-        doubt += 2.0 * features**2 * float(lost)
-    return doubt

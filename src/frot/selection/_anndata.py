@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.annotated import natural, obs_column, values_of
 from frot._base.errors import InputError
 from frot._base.names import quote_some
 from frot._base.stopping import Interrupted
+from frot.selection._annotated import natural, obs_column, values_of
 from frot.selection._comparison import OF_PLAN, Comparison, Contrast
 from frot.selection._inputs import prepare
 from frot.selection._permutation import PermutationTest, permutation_test

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,20 +11,15 @@ from frot._base.errors import InputError, collect_warnings
 from frot.costs import StackedCosts
 from frot.costs.protocol import UNIT
 from frot.costs.stack import stack_of
-from frot.plans.plan import Plan
-from frot.problem.adversary import GivenSet, SimplexFamily, admit
+from frot.problem.adversary import SimplexFamily
 from frot.problem.bounds import Lower, upper_bound
 from frot.problem.problem import Problem
 from frot.solvers.drive import Driven, Offer
 from frot.solvers.exact.exact import Exact
 from frot.solvers.start import Start
 
-# Answers in a row that bring nothing before a run ends.
-PATIENCE = 10
-
-
-# Columns lighter than these shares of the heaviest may have to bear what is large in them.
-LIGHT = 10.0 ** np.arange(-15.0, 0.0, 3.0)
+# The first restricted problems are solved to this gap, and then to this share of the whole one's.
+ROUGH, SHARE = 1e-3, 0.1
 
 
 @dataclass(frozen=True)
@@ -38,7 +33,8 @@ class CuttingSet(Driven):
     Costs :math:`\sum_l \alpha_l C_l` found so far are one feature-robust problem, which `Exact`
     solves; the set answers its plan with new weights, until they are no worse [1]_. The lower bound
     is the feature-robust one, since mixtures of weights of a convex set are in it; the upper bound
-    is the set's answer to the plan. It keeps all costs.
+    is the set's answer to the plan. All that a set has to know is ``best(phi)``; it keeps all
+    costs.
 
     Parameters
     ----------
@@ -57,8 +53,8 @@ class CuttingSet(Driven):
     Examples
     --------
     >>> import frot
-    >>> box = frot.Box([0.0, 0.5], [1.0, 0.5])
-    >>> frot.solve([[0.0, 0.0]], [[1.0, 2.0]], adversary=box, solver=frot.CuttingSet()).value
+    >>> hull = frot.Polytope([[1.0, 0.5], [0.0, 0.5]])
+    >>> frot.solve([[0.0, 0.0]], [[1.0, 2.0]], adversary=hull, solver=frot.CuttingSet()).value
     3.0
     """
 
@@ -81,15 +77,35 @@ class CuttingSet(Driven):
 
     def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
         """Cut until the set has no new answer; a start is not used."""
-        cuts = _Cuts(problem.having(costs=_stacked(problem)), self.tol)
-        _, alpha = problem.adversary.best(problem.independent)
-        idle = 0
-        cut: np.ndarray | None = alpha
-        while cut is not None and idle < PATIENCE:
-            before = (cuts.lower, cuts.upper)
-            yield cuts.cut(cut)
-            idle = idle + 1 if before == (cuts.lower, cuts.upper) else 0
-            cut = cuts.next
+        adversary, costs = problem.adversary, _stacked(problem)
+        problem = problem.having(costs=costs)
+        _, answer = adversary.best(problem.independent)
+        alphas = [answer]
+        mixed = [costs.mix(answer)]
+        finest = SHARE * self.tol
+        tol, plan = ROUGH, None
+        while True:
+            weights = np.stack(alphas)
+            master = Problem(_mixed(costs, weights, np.stack(mixed)), problem.a, problem.b)
+            with collect_warnings():
+                found = Exact(tol=max(tol, finest))(master, Start(plan=plan))
+            alpha = np.asarray(found.alpha @ weights)
+            if isinstance(adversary, SimplexFamily) and not adversary.contains(alpha):
+                # Sums of weights are one, and none is above the cap, but for their last places.
+                alpha = adversary.project(alpha)
+            upper = upper_bound(problem, found.plan)
+            yield Offer(upper, Lower(found.lower, alpha, *found.potentials))
+            plan = upper.plan
+            _, answer = adversary.best(upper.phi)
+            if not any(np.array_equal(answer, known) for known in alphas):
+                alphas.append(answer)
+                mixed.append(costs.mix(answer))
+                tol = min(tol, SHARE * problem.gap(found.lower, upper.bound))
+            elif tol > finest:
+                # What is left of the gap is that of the restricted problem.
+                tol = SHARE * tol
+            else:
+                return
 
 
 def _stacked(problem: Problem) -> StackedCosts:
@@ -107,88 +123,15 @@ def _stacked(problem: Problem) -> StackedCosts:
     return stack_of(costs)
 
 
-@dataclass(eq=False)
-class _Cuts:
-    """Answers of the set so far, and the feature-robust problem they make."""
-
-    problem: Problem
-    tol: float
-    alphas: list[np.ndarray] = field(default_factory=list)
-    costs: list[np.ndarray] = field(default_factory=list)
-    lower: float = -np.inf
-    upper: float = np.inf
-    next: np.ndarray | None = None
-    plan: Plan | None = None
-
-    @property
-    def adversary(self) -> SimplexFamily | GivenSet:
-        """The set."""
-        return self.problem.adversary
-
-    def cut(self, alpha: np.ndarray) -> Offer:
-        """Add a cost, solve the feature-robust problem of all, and let the set answer its plan."""
-        # Only weights of the set prove anything about it, whatever its answers are.
-        alpha = admit(self.adversary, alpha)
-        self.alphas.append(alpha)
-        self.costs.append(self.problem.costs.mix(alpha))
-        stack = np.stack(self.costs)
-        master = Problem(self._mixed(stack), self.problem.a, self.problem.b)
-        # Early plans need not be exact: they only have to point at the next cut.
-        width = self.problem.gap(self.lower, self.upper) if np.isfinite(self.upper) else 1.0
-        tol = max(min(0.1 * width, 1e-3), 0.1 * self.tol)
-        with collect_warnings():
-            found = Exact(tol=tol)(master, Start(plan=self.plan))
-        alphas = np.stack(self.alphas)
-        mixed = admit(self.adversary, np.asarray(found.alpha @ alphas))
-        lower = Lower(found.lower, mixed, *found.potentials)
-        best = upper_bound(self.problem, found.plan)
-        value, answer = self.adversary.best(best.phi)
-        # What is known to be in the set is an answer, too.
-        value = max(value, float((alphas @ best.phi).max()))
-        upper = replace(best, bound=max(best.bound, value), value=value)
-        self.plan = upper.plan
-        self.lower, self.upper = max(self.lower, lower.bound), min(self.upper, upper.bound)
-        answer = admit(self.adversary, answer)
-        known = any(np.array_equal(answer, old) for old in self.alphas)
-        # The same answer again: what is left of the gap is the master's.
-        self.next = None if known and tol <= 0.1 * self.tol else answer
-        if known and self.next is not None:
-            self.alphas.pop()
-            self.costs.pop()
-            self.next = alpha
-        return Offer(upper, lower)
-
-    def _mixed(self, stack: np.ndarray) -> StackedCosts:
-        """Costs that are mixtures, each right to some units of what was added up for it."""
-        alphas, base = np.stack(self.alphas), self.problem.costs
-        assert isinstance(base, StackedCosts)
-        share = 2.0 * (alphas.shape[1] + 2) * UNIT
-        sizes, shape = np.abs(alphas), (len(stack), stack.shape[2])
-        rows, cols = np.zeros((len(stack), stack.shape[1])), np.zeros(shape)
-        if base.error is not None:
-            rows, cols = sizes @ base.error[0], sizes @ base.error[1]
-        if (alphas >= 0.0).all() and base.nonnegative:
-            return StackedCosts(stack, (rows, cols), share + base.relative)
-        off = share + base.relative
-        for cut, added in enumerate(np.tensordot(sizes, np.abs(base.stack), axes=1)):
-            over = cover(added, self.problem.a, self.problem.b)
-            rows[cut] += off * over[0]
-            cols[cut] += off * over[1]
-        return StackedCosts(stack, (rows, cols))
-
-
-def cover(sizes: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return r and c with r_i + c_j no less than the entries, and a @ r + b @ c small.
-
-    What is large in a light column alone is that column's, and no row's.
-
-    Examples
-    --------
-    >>> cover(np.array([[1.0, 900.0], [2.0, 800.0]]), np.ones(2), np.array([1.0, 1e-9]))
-    (array([1., 2.]), array([  0., 899.]))
-    """
-    found = []
-    for least in np.append(0.0, b.max() * LIGHT):
-        rows = sizes[:, b >= least].max(axis=1)
-        found.append((rows, np.maximum((sizes - rows[:, None]).max(axis=0), 0.0)))
-    return min(found, key=lambda one: float(a @ one[0] + b @ one[1]))
+def _mixed(base: StackedCosts, alphas: np.ndarray, stack: np.ndarray) -> StackedCosts:
+    """Costs that are mixtures, each right to some units of what was added up for it."""
+    share = 2.0 * (alphas.shape[1] + 2) * UNIT
+    sizes = np.abs(alphas)
+    count, n, m = stack.shape
+    rows, cols = np.zeros((count, n)), np.zeros((count, m))
+    if base.error is not None:
+        rows, cols = sizes @ base.error[0], sizes @ base.error[1]
+    if (alphas >= 0.0).all() and base.nonnegative:
+        return StackedCosts(stack, (rows, cols), share + base.relative)
+    added = np.tensordot(sizes, np.abs(base.stack), axes=1)
+    return StackedCosts(stack, (rows + (share + base.relative) * added.max(axis=2), cols))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks._fuzz.truth import Program, optimum, transport
-from benchmarks._fuzz.truth.relatives import box, capped, equitable, max_min, polytope
+from benchmarks._fuzz.truth.relatives import capped, equitable, max_min, polytope
 
 
 def draw(seed: int, count: int = 3) -> Program:
@@ -51,14 +51,3 @@ def test_sets_between_the_simplex_and_the_mean(seed):
     third = [Fraction(1, 3)] * 3
     assert values[2] == transport(program.mixed([third])).value
     assert values == sorted(values, reverse=True)
-
-
-def test_corners_of_a_box():
-    corners = box([0.0, -1.0], [1.0, 2.0])
-    assert corners == [[0, -1], [0, 2], [1, -1], [1, 2]]
-    # Costs are positive, so that only the highest corner counts.
-    program = draw(0, count=2)
-    assert (
-        polytope(program, corners).high
-        == transport(program.mixed([[Fraction(1), Fraction(2)]])).value
-    )
