@@ -194,8 +194,9 @@ class TestValuesThatAreNoDistances:
 
     @pytest.mark.parametrize("name", ["eta", "eps", "tau"])
     def test_shares_of_each_pairs_own_mean_cost_are_refused(self, name, solved):
+        options: dict[str, Any] = {name: frot.relative(0.1)}
         with pytest.raises(frot.InputError, match=f"{name}: .*each pair's own mean cost"):
-            frot.pairwise(CLOUDS, GROUPS, **{name: frot.relative(0.1)})
+            frot.pairwise(CLOUDS, GROUPS, **options)
         assert solved == []
 
     def test_metrics_that_are_not_zero_between_equal_points(self):

@@ -24,7 +24,7 @@ from frot.costs import MEMORY_BUDGET, METRICS
 from frot.costs.metrics import map_points
 from frot.groups.groups import Groups
 from frot.problem.adversary import SimplexFamily
-from frot.problem.terms import Relative, check_tau
+from frot.problem.terms import Relative, amount_at, check_tau
 from frot.solvers.choose import Solver
 from frot.solvers.entropic.entropic import Entropic
 from frot.solvers.progress import counting_bar
@@ -204,8 +204,9 @@ def pairwise(
         options["adversary"] = adversary.having(0.0, adversary.log_prior)
     if isinstance(run.solver, Entropic) and isinstance(terms.adversary, SimplexFamily):
         weights_of_groups = terms.adversary.having(0.0, terms.log_prior)
+        tau_a, tau_b = map(amount_at, prices or (np.inf, np.inf))
         limits = run.solver.tol, run.solver.max_iter, run.solver.time_limit
-        together = Together(weights_of_groups, prices or (np.inf, np.inf), *limits)
+        together = Together(weights_of_groups, (tau_a, tau_b), *limits)
     call = Call(parsed, options, budget, together, any_mass)
     # Otherwise the diagonal is zero, and is not solved for.
     diagonal = callable(metric) or metric in NO_METRICS or regularised
