@@ -26,8 +26,8 @@ def lazy(budget: float = 2e9, **options) -> LazyPlan:
 
 
 def averaged() -> LazyPlan:
-    solver = FrankWolfe(oracle=Sinkhorn(), step="paper", max_iter=5)
-    plan = quiet(frot.solve, X, Y, a=A, b=B, eta=0.5, eps=0.2, solver=solver).plan
+    solver = FrankWolfe(oracle=Sinkhorn(eps=0.2), step="paper", max_iter=5)
+    plan = quiet(frot.solve, X, Y, a=A, b=B, eta=0.5, solver=solver).plan
     assert isinstance(plan, LazyPlan)
     return plan
 
