@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from frot._base.errors import InputError, warn_caller
-from frot._base.stopping import DeadlineError, deadline, seconds_left
+from frot._base.stopping import DeadlineError, deadline, no_deadline, seconds_left
 from frot.problem.adversary import GivenSet, SimplexFamily
 from frot.problem.bounds import (
     Lower,
@@ -201,7 +201,8 @@ def drive(
     except DeadlineError:
         status = Status.TIME_LIMIT
     if not known.complete:
-        problem = known.complete_by((before_any or bounds_from_points)(problem)) or problem
+        with no_deadline():
+            problem = known.complete_by((before_any or bounds_from_points)(problem)) or problem
     upper, lower = known.bounds
     refuse_contradiction(lower.bound, upper.bound, solver)
     last = known.progress(problem, iteration, time.perf_counter() - begin, view)
