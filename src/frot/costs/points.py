@@ -605,7 +605,7 @@ class FactoredCosts(Costs):
         return error
 
     @property
-    def peaks(self) -> np.ndarray:
+    def peaks(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The squares of the features' ranges, summed over each group: no cost is larger, (L,)."""
         least, most = self._ends
         return self._pool((most - least) ** 2)
