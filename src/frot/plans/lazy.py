@@ -220,13 +220,6 @@ class LazyPlan(Plan):
         return transposed(self.T @ transposed(other))
 
 
-def combine_lazy(plans: Sequence[tuple[LazyPlan, float]]) -> LazyPlan:
-    """Return the weighted sum of plans, each kept as it is; none of them is transposed."""
-    terms = [(w * weight, rows) for plan, w in plans for weight, rows in plan._terms]
-    ranks = [(w * left, right) for plan, w in plans for left, right in plan._ranks]
-    return LazyPlan(terms, ranks)
-
-
 def _runs(index: np.ndarray, most: int) -> list[slice]:
     """Cut row numbers where they do not ascend by one, and after at most `most`.
 

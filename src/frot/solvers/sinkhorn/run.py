@@ -10,7 +10,7 @@ import numpy as np
 from frot._base.arrays import Home, to_numpy
 from frot._base.stopping import no_deadline, seconds_left
 from frot.costs import DeviceCosts
-from frot.costs.geometry import Geometry, stand_ins, standing_in
+from frot.costs.geometry import Geometry
 from frot.costs.stack import stack_of
 from frot.plans.lazy import LazyPlan
 from frot.problem.adversary import simplex_of
@@ -18,7 +18,6 @@ from frot.problem.bounds import Lower, Upper, cheap_lower_bound
 from frot.problem.problem import Problem
 from frot.solvers.sinkhorn._fused import FusedEngine
 from frot.solvers.sinkhorn._stream import StreamEngine
-from frot.solvers.sinkhorn.absent import potentials_at
 from frot.solvers.sinkhorn.certificate import (
     Certificate,
     certify,
@@ -49,15 +48,13 @@ class EntropicRun:
     """One entropic problem and the engine for it.
 
     Matrices that fit the problem's memory budget are kept; beyond it the kernel is streamed, by
-    fused kernels where the points are on a CUDA device and Triton is installed. Points without
-    weight stand where others do.
+    fused kernels where the points are on a CUDA device and Triton is installed.
     """
 
     def __init__(self, problem: Problem, tol: float) -> None:
         self.problem, self.tol = problem, tol
         _, n, m = problem.shape
-        self.true = problem.costs.geometry()
-        geometry = standing_in(self.true, problem.a[None], problem.b[None])
+        geometry = problem.costs.geometry()
         terms = BatchTerms.of(
             geometry.home.double(), problem.a[None], problem.b[None], problem.adversary,
             problem.eps, problem.sizes[None],
@@ -84,14 +81,9 @@ class EntropicRun:
         count = self.problem.shape[0]
         first = np.full(count, 1.0 / count) if alpha is None else alpha
         first = home.bring(first[None])
-        if g is not None and np.isfinite(g[self.problem.b > 0.0]).all():
-            return first, home.bring(self._standing(g[None]))
+        if g is not None and np.isfinite(g).all():
+            return first, home.bring(g[None])
         return self.engine.first_weights(first) if alpha is None else (first, None)
-
-    def _standing(self, g: np.ndarray) -> np.ndarray:
-        """Give points without weight the potentials, (1, m), of those at whose places they are."""
-        places = stand_ins(self.problem.b[None])
-        return g if places is None else g[:, places[0]]
 
     @property
     def entries(self) -> int:
@@ -130,7 +122,7 @@ class EntropicRun:
     def restart_from(self, lower: Lower) -> tuple[Any, Any]:
         """Return the weights and the potential g of a bound, in double precision, to start from."""
         home = self.engine.double().terms.home
-        return home.bring(lower.alpha[None]), home.bring(self._standing(to_numpy(lower.g)[None]))
+        return home.bring(lower.alpha[None]), home.bring(to_numpy(lower.g)[None])
 
     def product(self) -> tuple[Upper, Lower]:
         """Prove bounds that need no look at single costs."""
@@ -175,10 +167,9 @@ class EntropicRun:
     def lower(self, proof: Certificate) -> Lower:
         """The dual value, and what the potentials prove without eps."""
         f, g = proving(self.engine.double(), proof.f, proof.g)
-        f, g = self._potentials(proof.alpha, f, g, soft=True)
         slack, plain = float(proof.slack[0]), float(proof.plain_lower[0])
         asked = plain if proof.plain_f is not None else lambda: self._plain(proof)
-        return Lower(float(proof.lower[0]), proof.alpha[0, :], f, g, slack, asked)
+        return Lower(float(proof.lower[0]), proof.alpha[0, :], f[0, :], g[0, :], slack, asked)
 
     def _plain(self, proof: Certificate) -> float:
         """What the potentials of a proof prove without eps, for whoever asks."""
@@ -188,25 +179,16 @@ class EntropicRun:
     def plain_lower(self, proof: Certificate) -> Lower:
         """What the potentials prove without eps."""
         f, g = proving(self.engine.double(), proof.plain_f, proof.plain_g)
-        f, g = self._potentials(proof.alpha, f, g, soft=False)
         slack = float(proof.slack[0])
-        return Lower(float(proof.plain_lower[0]), proof.alpha[0, :], f, g, slack)
+        return Lower(float(proof.plain_lower[0]), proof.alpha[0, :], f[0, :], g[0, :], slack)
 
     def spread(self, lower: Lower, rows: np.ndarray, cols: np.ndarray) -> Lower:
         """A bound of some points, on the host, with potentials for all of them."""
         _, n, m = self.problem.shape
         bring = self.engine.double().terms.home.bring
-        f, g = np.zeros((1, n)), np.zeros((1, m))
-        f[0, rows], g[0, cols] = lower.f, lower.g
-        parts = self._potentials(bring(lower.alpha[None]), bring(f), bring(g), soft=False)
-        return replace(lower, f=parts[0], g=parts[1], plain=lower.bound)
-
-    def _potentials(self, alpha: Any, f: Any, g: Any, soft: bool) -> tuple[Any, Any]:
-        """Give points without weight the potentials of their true places."""
-        precise = self.engine.double()
-        if self.true is not precise.geometry:
-            f, g = potentials_at(self.true, precise.terms, alpha, f, g, soft)
-        return f[0, :], g[0, :]
+        f, g = np.zeros(n), np.zeros(m)
+        f[rows], g[cols] = lower.f, lower.g
+        return replace(lower, f=bring(f), g=bring(g), plain=lower.bound)
 
 
 def proof_seconds(home: Home, entries: int) -> float:
