@@ -11,6 +11,7 @@ from frot._base.arrays import Home, to_numpy
 from frot._base.contract import gap_floor, relative_gap
 from frot._base.stopping import DeadlineError, deadline, no_deadline, seconds_left
 from frot.costs.geometry import stand_ins
+from frot.plans.combine import expand_plan
 from frot.problem.bounds import Lower, Upper, is_rounding, refuse_contradiction
 from frot.problem.result import Status
 from frot.solvers.entropic.arcs import EntropicArcs, arcs_suit, plan_upper
@@ -278,7 +279,7 @@ class BatchWork:
         least = float(alone["lower"][0])
         if explicit is None or plan.bound < float(alone["upper"][0]):
             shape = alone["f"].shape[1], alone["g"].shape[1]
-            explicit = np.asarray(plan.plan.expand(*kept, shape))
+            explicit = np.asarray(expand_plan(plan.plan, *kept, shape))
             numbers = {
                 "value": [plan.value],
                 "upper": [plan.bound],

@@ -49,8 +49,8 @@ class LazyPlan(Plan):
     """A plan whose entries are computed when they are used, a block of rows at a time.
 
     Products (``plan @ V``, ``plan.T @ U``), ``rows(i)``, ``argmax()`` and sums take no more memory
-    than a block; ``dense()``, ``arcs()`` and ``np.asarray(plan)`` form the whole. Rows of ``plan.T``
-    are columns, so that one of them takes a pass over the plan.
+    than a block; ``dense()``, ``arcs()`` and ``np.asarray(plan)`` form the whole. A row of the
+    transposed plan is a column, so that it takes a pass over the plan.
 
     Parameters
     ----------

@@ -24,8 +24,8 @@ from frot._base.arrays import to_numpy
 from frot._base.errors import SolverError
 from frot._base.stopping import check_deadline
 from frot.costs.protocol import UNIT, blocks
-from frot.plans.feasible import apparent_error, marginal_error, round_plan, settle, sum_error
-from frot.plans.plan import Plan
+from frot.plans.feasible import apparent_error, marginal_error, round_plan, sum_error
+from frot.plans.plan import Plan, is_sparse, n_entries
 from frot.problem.adversary import SimplexFamily
 from frot.problem.problem import Problem
 
@@ -41,7 +41,6 @@ BLOCK = 500_000
 # Rounding is looked into where it is more than this share of a bound, and by so many arcs a point
 # at most.
 MATTERS = 2e-10
-NO_MATTER = 1e-12
 SHARP_ARCS = 50
 # Share of a potential that is given for its rounding, and how much of the largest one's may be lost
 # before it is looked into.
@@ -53,8 +52,6 @@ LIGHTER = 1e-3
 WITHIN_DOUBT = 4.0
 # Marginals that sums show to be right to this share need no rounding.
 FEW_UNITS = 4.0 * UNIT
-# Arcs that rounding added with more mass than this are no matter of rounding.
-LITTLE_MASS = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,17 +105,11 @@ def upper_bound(
     """
     if problem.marginals.soft:
         return _soft_upper(problem, plan)
-    seen = 0.0 if plan.proven_marginals is not None else apparent_error(plan, problem.a, problem.b)
+    seen = apparent_error(plan, problem.a, problem.b)
     if not rounded and seen > FEW_UNITS:
         whole, phi = round_plan(plan, problem.a, problem.b), None
-        best = _by_product(problem, whole, phi, apparent_error(whole, problem.a, problem.b))
-    else:
-        best = _by_product(problem, plan, phi, seen)
-    if plan.is_sparse and _rounding_matters(problem, plan, best):
-        along = _along_its_arcs(problem, plan, 0.0)
-        if along is not None and along.bound < best.bound:
-            return along
-    return best
+        return _by_product(problem, whole, phi, apparent_error(whole, problem.a, problem.b))
+    return _by_product(problem, plan, phi, seen)
 
 
 def _soft_upper(problem: Problem, plan: Plan) -> Upper:
@@ -139,7 +130,7 @@ def _soft_upper(problem: Problem, plan: Plan) -> Upper:
         )
     phi, masses = costs.inner(plan), (plan.sum(axis=1), plan.sum(axis=0))
     total = float(masses[0].sum())
-    share = (8.0 + 0.5 * plan.count) * UNIT
+    share = (8.0 + 0.5 * n_entries(plan)) * UNIT
     price = error = 0.0
     for side, weights, kept in zip(sides, (problem.a, problem.b), masses, strict=True):
         price += side.price(weights, kept)
@@ -155,46 +146,21 @@ def _no_plan(problem: Problem, plan: Plan) -> Upper:
     return Upper(np.inf, np.inf, plan, np.full(problem.shape[0], np.inf))
 
 
-def _rounding_matters(problem: Problem, plan: Plan, found: Upper) -> bool:
-    """Whether exact marginals cost a plan more than the last digits of its value."""
-    enough = MATTERS * abs(found.value)
-    if found.bound - found.value > enough:
-        return True
-    if plan is found.plan:
-        return False
-    m = problem.shape[2]
-    (old_rows, old_cols, _), (rows, cols, mass) = plan.arcs(), found.plan.arcs()
-    new = ~np.isin(rows * m + cols, old_rows * m + old_cols)
-    if not new.any() or mass[new].sum() > LITTLE_MASS:
-        return False
-    return float((np.abs(problem.costs.at(rows[new], cols[new])) @ mass[new]).max()) > enough
-
-
-def _marginal_share(problem: Problem, plan: Plan) -> float:
-    if plan.proven_marginals is not None:
-        return plan.proven_marginals
-    return marginal_error(plan, problem.a, problem.b)
-
-
 def _by_product(problem: Problem, plan: Plan, phi: np.ndarray | None, seen: float) -> Upper:
     """The bound of a plan whose marginals are right to a small share."""
     phi = problem.costs.inner(plan) if phi is None else to_numpy(phi)
-    share = plan.proven_marginals
-    if share is None:
-        share = seen + sum_error(plan) + 2.0 * problem.mass_error
-    if 8.0 * share * float(problem.sizes.max()) > NO_MATTER * float(np.abs(phi).max()):
-        share = _marginal_share(problem, plan)
+    share = seen + sum_error(plan) + 2.0 * problem.mass_error
     return _upper(problem, plan, phi, _cost_doubt(problem, plan, phi, share))
 
 
 def marginal_doubt(problem: Problem, plan: Plan) -> np.ndarray:
     """Bound, (L,), what it costs to make a plan's marginals exact, as a share of a b^T does."""
-    return 8.0 * _marginal_share(problem, plan) * problem.sizes
+    return 8.0 * marginal_error(plan, problem.a, problem.b) * problem.sizes
 
 
 def cost_doubt(problem: Problem, plan: Plan, phi: np.ndarray) -> np.ndarray:
     """Bound, (L,), by how much more than `phi` a plan costs whose marginals are exact."""
-    doubt = _cost_doubt(problem, plan, phi, _marginal_share(problem, plan))
+    doubt = _cost_doubt(problem, plan, phi, marginal_error(plan, problem.a, problem.b))
     return with_underflow(problem, plan, phi, doubt + (problem.mass_error + UNIT) * np.abs(phi))
 
 
@@ -217,20 +183,6 @@ def _cost_doubt(problem: Problem, plan: Plan, phi: np.ndarray, share: float) -> 
     return doubt
 
 
-def _along_its_arcs(problem: Problem, plan: Plan, units: float) -> Upper | None:
-    """The bound of a plan that is rounded along its own arcs, where that can be done."""
-    settled = settle(plan, problem.a, problem.b, units)
-    if settled is None:
-        return None
-    found = Plan.from_arcs(*settled.arcs, problem.shape[1:])
-    phi = problem.costs.inner(found)
-    moved = np.abs(settled.off)
-    some = np.flatnonzero(moved)
-    entries = problem.costs.at(settled.rows[some], settled.cols[some])
-    off = np.abs(entries) @ moved[some] * (1.0 + 16.0 * UNIT)
-    return _upper(problem, found, phi, problem.costs.doubt(phi, found) + 2.0 * off)
-
-
 def _upper(problem: Problem, plan: Plan, phi: np.ndarray, doubt: np.ndarray) -> Upper:
     value, alpha = problem.adversary.best(phi)
     # Masses sum to one but for their last places, which scale all costs alike.
@@ -251,8 +203,8 @@ def _underflow(problem: Problem, plan: Plan, groups: np.ndarray) -> np.ndarray:
 
     Nothing is lost of costs that are zero.
     """
-    steps = plan.count + _steps(problem)
-    if not plan.is_sparse:
+    steps = n_entries(plan) + _steps(problem)
+    if not is_sparse(plan):
         return steps * UNDERFLOW * (problem.sizes[groups] > 0.0)
     rows, cols, _ = plan.arcs()
     paid = [

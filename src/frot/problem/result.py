@@ -19,7 +19,7 @@ from frot._base.contract import gap_floor, relative_gap
 from frot._base.errors import require
 from frot._base.files import write_archive
 from frot.groups.groups import Groups
-from frot.plans.plan import Plan, PlanAt
+from frot.plans.plan import Plan, bring_plan, is_sparse, plan_kind
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -329,7 +329,7 @@ class Result:
         """
         if isinstance(self.alpha, np.ndarray) and isinstance(self.potentials[0], np.ndarray):
             return self
-        return self._moved(lambda array: np.array(to_numpy(array)), self.plan.numpy())
+        return self._moved(lambda array: np.array(to_numpy(array)), bring_plan(self.plan, None))
 
     def at(self, home: Home | None) -> Result:
         """Return the same result with its arrays where the user's are."""
@@ -342,8 +342,7 @@ class Result:
                 return home.bring(array)
             return home.xp.astype(array, home.dtype)
 
-        plan: Any = self.plan
-        return self._moved(bring, PlanAt(plan, home) if type(plan) is Plan else plan.at(home))
+        return self._moved(bring, bring_plan(self.plan, home))
 
     def _moved(self, bring: Callable[[Any], Any], plan: Plan) -> Result:
         """The same result with every array brought elsewhere."""
@@ -371,7 +370,7 @@ class Result:
             f"  interval  [{self.lower:.10g}, {self.upper:.10g}]  (gap {self.gap:.1e})",
             f"  status    {self.status}: {self.status.sentence}",
             f"  solver    {self._run_line()}",
-            f"  plan      {self.plan.nnz} arcs, mass {self.plan.sum():.6g}",
+            f"  plan      {plan_kind(self.plan)}, mass {self.plan.sum():.6g}",
             *self._plain_line(),
             *self._mass_line(),
         ]
@@ -449,7 +448,7 @@ class Result:
             "solver": self.solver,
             "iterations": self.iterations,
             "points": [n, m],
-            "arcs": int(self.plan.nnz),
+            "arcs": len(self.plan.arcs()[2]) if is_sparse(self.plan) else None,
             "unregularised": [_finite(low), _finite(high)],
             "tau": [_finite(price) for price in self.tau],
             "penalty": self.penalty,
@@ -548,7 +547,7 @@ def arrays_of(result: Result, *, plan: bool = True) -> dict[str, Any]:
         "plain": host.plain and host.unregularised,
         **{name: one for names, pair in pairs.items() for name, one in zip(names, pair)},  # noqa: B905
     }
-    if plan and host.plan.is_sparse:
+    if plan and is_sparse(host.plan):
         rows, cols, mass = host.plan.arcs()
         arrays |= {"plan_rows": rows, "plan_cols": cols, "plan_mass": mass}
         arrays["plan_shape"] = host.plan.shape

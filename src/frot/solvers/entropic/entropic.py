@@ -12,6 +12,7 @@ from frot._base.arrays import to_numpy
 from frot._base.errors import InputError, collect_warnings
 from frot._base.stopping import DeadlineError, deadline, no_deadline, seconds_left
 from frot.costs import StackedCosts
+from frot.plans.combine import expand_plan
 from frot.plans.plan import Plan
 from frot.problem.adversary import SimplexFamily
 from frot.problem.bounds import is_rounding
@@ -166,7 +167,7 @@ class Entropic(Driven):
             if upper is None or lower is None:
                 yield Offer()
                 continue
-            whole = upper.plan.expand(rows, cols, run.problem.shape[1:])
+            whole = expand_plan(upper.plan, rows, cols, run.problem.shape[1:])
             upper = replace(upper, plan=whole, value=max(upper.value, lower.bound))
             best = run.spread(lower, rows, cols)
             yield Offer(upper, best)
@@ -203,7 +204,7 @@ class Entropic(Driven):
             unit = float(np.abs(prices[0]).max()) or 1.0
             weights, alpha = best_mixture(np.stack(prices, axis=1), adversary, unit)
             upper = plan_upper(host, Plan(np.tensordot(weights, plans, axes=1), copy=False))
-            whole = upper.plan.expand(rows, cols, shape)
+            whole = expand_plan(upper.plan, rows, cols, shape)
             yield Offer(replace(upper, plan=whole, value=max(upper.value, lower.bound)), lower)
 
     def before_any(self, problem: Problem) -> Offer:
@@ -234,7 +235,7 @@ class Entropic(Driven):
             upper, lower = run.prove_from_rows(state.weights(), f)
             plan = plan_upper(host, state.plan())
             value = max(plan.value, lower.bound)
-            plan = replace(plan, plan=plan.plan.expand(rows, cols, shape), value=value)
+            plan = replace(plan, plan=expand_plan(plan.plan, rows, cols, shape), value=value)
             gap = host.gap(lower.bound, plan.bound)
             late = upper is not None and host.gap(lower.bound, upper.bound) > self.tol
             best = plan if upper is None or (late and plan.bound < upper.bound) else upper

@@ -131,9 +131,7 @@ class NetworkSimplex:
             used &= np.inf > M
         where = used.ravel().nonzero()[0]
         rows = where // m
-        plan = Plan.from_arcs(
-            rows, where - m * rows, flow.plan.ravel()[where], (n, m), in_order=True
-        )
+        plan = Plan.from_arcs(rows, where - m * rows, flow.plan.ravel()[where], (n, m))
         if light:
             plan = _relative_to_weights(plan, M, a, b)
         return Transport(plan, f, g, flow.solved)
