@@ -80,7 +80,7 @@ def same(one: frot.Result, other: frot.Result) -> None:
     for pair in ("potentials", "points"):
         for found, wanted in zip(getattr(other, pair), getattr(one, pair), strict=True):
             np.testing.assert_array_equal(found, wanted)
-    assert other.plan.is_sparse == one.plan.is_sparse
+    assert is_sparse(other.plan) == is_sparse(one.plan)
     assert not other.alpha.flags.writeable
 
 
