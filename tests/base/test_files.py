@@ -10,6 +10,7 @@ import frot
 from frot._base.errors import InputError
 from frot._base.files import check_path, make_folder, replacing, write_archive
 from frot.correspondence.flow import Flow
+from frot.plans.plan import is_sparse
 
 
 def test_the_old_file_survives_a_failure(tmp_path):

@@ -211,7 +211,8 @@ class LazyPlan(Plan):
         else:
             other = work.bring(np.asarray(to_numpy(other), dtype=float), work.xp.float64)
         if self._turned:
-            found = reduce(add, (transposed(block) @ other[part, ...] for part, block in self._blocks()))
+            products = (transposed(block) @ other[part, ...] for part, block in self._blocks())
+            found = reduce(add, products)
         else:
             found = work.xp.concat([block @ other for _, block in self._blocks()], axis=0)
         return self._out(found, dtype)

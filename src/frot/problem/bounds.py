@@ -41,6 +41,7 @@ BLOCK = 500_000
 # Rounding is looked into where it is more than this share of a bound, and by so many arcs a point
 # at most.
 MATTERS = 2e-10
+NO_MATTER = 1e-12
 SHARP_ARCS = 50
 # Share of a potential that is given for its rounding, and how much of the largest one's may be lost
 # before it is looked into.
@@ -150,6 +151,8 @@ def _by_product(problem: Problem, plan: Plan, phi: np.ndarray | None, seen: floa
     """The bound of a plan whose marginals are right to a small share."""
     phi = problem.costs.inner(plan) if phi is None else to_numpy(phi)
     share = seen + sum_error(plan) + 2.0 * problem.mass_error
+    if 8.0 * share * float(problem.sizes.max()) > NO_MATTER * float(np.abs(phi).max()):
+        share = marginal_error(plan, problem.a, problem.b)
     return _upper(problem, plan, phi, _cost_doubt(problem, plan, phi, share))
 
 

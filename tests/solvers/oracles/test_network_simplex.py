@@ -56,7 +56,8 @@ def test_the_unit_of_cost_does_not_matter(scale):
     rng = np.random.default_rng(0)
     M, a = rng.random((6, 6)), np.full(6, 1 / 6)
     best = ot.emd2(a, a, M)
-    assert (NetworkSimplex()(M * scale, a, a).plan.dense() * M).sum() == pytest.approx(best, rel=1e-10)
+    plan = NetworkSimplex()(M * scale, a, a).plan
+    assert (plan.dense() * M).sum() == pytest.approx(best, rel=1e-10)
 
 
 def test_a_failure_is_an_error_that_says_how_to_mend_it():
