@@ -145,7 +145,7 @@ def _put_back(problem: Problem, result: Result, rows: np.ndarray, cols: np.ndarr
     f[rows], g[cols] = (to_numpy(part) for part in result.potentials)
     alpha, terms = to_numpy(result.alpha), problem.marginals
     # Frank-Wolfe with Sinkhorn's plans proves an interval of the problem without eps.
-    eps = 0.0 if result.plain is None else problem.eps
+    eps = 0.0 if result.problem is None else problem.eps
     out_rows, out_cols = np.setdiff1d(np.arange(n), rows), np.setdiff1d(np.arange(m), cols)
     if len(out_rows):
         costs = problem.costs.take(out_rows, cols)
@@ -157,7 +157,8 @@ def _put_back(problem: Problem, result: Result, rows: np.ndarray, cols: np.ndarr
         g[out_cols] = _transformed(costs, alpha, f[by], problem.a[by], eps, 1)
         g[out_cols] = _priced(g[out_cols], terms.tau_b, problem)
     plan = expand_plan(result.plan, rows, cols, (n, m))
-    return replace(result, plan=plan, potentials=(f, g), points=problem.points)
+    known = None if result.problem is None else problem
+    return replace(result, plan=plan, potentials=(f, g), points=problem.points, problem=known)
 
 
 # Entries of costs that are looked at together.

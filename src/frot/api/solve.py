@@ -20,7 +20,7 @@ from frot._base.validate import (
     check_number,
     check_two_clouds,
 )
-from frot.api.normalise import refuse_normalised_distance
+from frot.api.metric import refuse_no_metric, refuse_normalised
 from frot.api.run import check_options, make_problem
 from frot.costs import (
     MEMORY_BUDGET,
@@ -288,7 +288,9 @@ def distance(
 
     It is a metric between weighted sets of points for every p >= 1 and every metric d, and with
     ``adversary=frot.CappedSimplex(k)`` as well: whatever the weights of groups are, the triangle
-    inequality is Minkowski's, and a maximum preserves it.
+    inequality is Minkowski's, and a maximum preserves it. What makes it none is refused: costs d
+    that are no metric (squared Euclidean, cosine), groups that leave features out, and scales that
+    depend on the pair.
 
     Parameters
     ----------
@@ -297,7 +299,7 @@ def distance(
     p : float
         The order, at least 1.
     metric : str or callable
-        The distance d within a group.
+        The distance d within a group, a metric; a callable is taken at its word.
     **options :
         As in `solve`; eta, eps and normalise must be left out, since they make it no distance.
 
@@ -323,7 +325,10 @@ def distance(
             "adversary: a distance needs weights of sum one, frot.CappedSimplex(k) or none; use "
             "frot.solve for other sets"
         )
-    refuse_normalised_distance(options.get("normalise", "none"))
+    refuse_normalised(options.get("normalise", "none"))
+    points, _, columns = check_two_clouds(X, Y)
+    groups = Groups.parse(groups, points.shape[1], columns)
+    refuse_no_metric(check_metric(metric, METRICS), groups)
     options = {"eps": 0.0, **options}
     value = solve(X, Y, groups, p=p, metric=metric, **options).value
     return float(max(value, 0.0) ** (1.0 / p))
