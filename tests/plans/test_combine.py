@@ -67,7 +67,7 @@ def test_rows_and_columns_are_placed_among_zeros(name, in_blocks, monkeypatch):
     large = expand_plan(plan, rows, cols, (15, 9))
     expected = np.zeros((15, 9))
     expected[np.ix_(rows, cols)] = np.asarray(plan)
-    assert np.array_equal(np.asarray(large), expected)
+    assert np.asarray(large) == pytest.approx(expected, rel=1e-14, abs=0.0)
     assert type(large) is type(plan)
     assert is_sparse(large) == is_sparse(plan)
     assert np.asarray(large.sum(axis=0)) == pytest.approx(expected.sum(axis=0))

@@ -333,7 +333,7 @@ class TestFactors:
     def test_another_library(self):
         plan = frot.solve(torch.tensor(X), torch.tensor(Y), eps=0.2).plan
         with pytest.raises(InputError, match="plan: is of torch on cpu, and its factor of"):
-            plan @ Library("strict", "float64")(np.ones(M))
+            plan.__matmul__(Library("strict", "float64")(np.ones(M)))
 
 
 class TestMatrices:

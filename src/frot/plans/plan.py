@@ -52,7 +52,7 @@ class Plan:
         if sparse.issparse(matrix):
             coo = sparse.coo_array(matrix)
             arcs = (coo.row, coo.col, check_entries(coo.data, "matrix"))
-            self._keep(matrix.shape, arcs=_merged(*arcs, coo.shape))
+            self._keep(matrix.shape, arcs=_merged(*arcs, matrix.shape))
             return
         dense = check_entries(matrix, "matrix", ndim=2) if copy else np.asarray(matrix, dtype=float)
         self._keep(dense.shape, dense)
