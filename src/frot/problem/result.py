@@ -370,6 +370,8 @@ class Result:
         """Return the answer as text: value, interval, status and the heaviest groups."""
         n, m = self.plan.shape
         alpha, phi = to_numpy(self.alpha), to_numpy(self.phi)
+        # Lazy plans come back from a file as dense ones.
+        plan = plan_kind(self.plan) if is_sparse(self.plan) else "dense"
         title = f"Feature-robust transport of {n} to {m} points in {len(self.names)} groups"
         if self.chosen is not None:
             title = f"Transport of {n} to {m} points by {self.solver.partition('(')[0]}"
@@ -379,7 +381,7 @@ class Result:
             f"  interval  [{self.lower:.10g}, {self.upper:.10g}]  (gap {self.gap:.1e})",
             f"  status    {self.status}: {self.status.sentence}",
             f"  solver    {self._run_line()}",
-            f"  plan      {plan_kind(self.plan)}, mass {self.plan.sum():.6g}",
+            f"  plan      {plan}, mass {self.plan.sum():.6g}",
             *self._plain_line(),
             *self._mass_line(),
         ]
