@@ -536,7 +536,7 @@ def _other(axis: Any) -> int | None:
 
 
 def _turned(array: Any) -> Any:
-    """Transpose a matrix of any library; a vector is its own."""
+    """Transpose a matrix; a vector is its own."""
     if array.ndim < 2:
         return array
     return namespace(array).matrix_transpose(array)
