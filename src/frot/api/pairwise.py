@@ -174,7 +174,7 @@ def pairwise(
     refuse_normalised(normalise)
     shape = (len(parsed), int(first.sizes.max()), int((second or first).sizes.max()))
     terms, run = check_options(
-        shape, eta=eta, eps=0.0 if eps is None else eps, prior=prior, adversary=adversary, tau=tau,
+        shape, eta=eta, eps=eps, prior=prior, adversary=adversary, tau=tau,
         penalty=penalty, normalise=normalise, normalise_weights=normalise_weights, solver=solver,
         tol=tol, max_iter=max_iter, time_limit=time_limit,
     )  # fmt: skip

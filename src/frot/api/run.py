@@ -11,7 +11,7 @@ import numpy as np
 from frot._base.arrays import Home, to_numpy
 from frot._base.contract import check_cost_range, check_eps_range
 from frot._base.errors import warn_caller
-from frot._base.stopping import finish, no_deadline
+from frot._base.stopping import Interrupted
 from frot._base.validate import check_callable, check_flag
 from frot.api.normalise import normalise_costs
 from frot.costs import Costs
@@ -22,7 +22,7 @@ from frot.problem.problem import Problem
 from frot.problem.result import Result, Status
 from frot.problem.terms import ProblemTerms, amount_at, check_terms
 from frot.solvers import Callback, Start
-from frot.solvers.choose import Solver, choose_solver
+from frot.solvers.choose import Solver, choose_solver, refuse_exact
 
 
 def on_accelerator(home: Home | None) -> bool:
@@ -41,15 +41,18 @@ def check_options(
     start: Any = None,
     callback: Any = None,
     progress: Any = False,
+    on_a_line: bool = False,
     **given: Any,
 ) -> tuple[ProblemTerms, SolverRun]:
     """Check the options that `solve`, `solve_costs` and `pairwise` share, before any work.
 
-    Costs have the given shape, and arrays are at `home`. What is `given` besides a solver and its
-    limits is for `check_terms`.
+    Costs have the given shape, and arrays are at `home`; points may be `on_a_line`, where
+    transport is sorting. What is `given` besides a solver and its limits is for
+    `check_terms`.
     """
-    auto, on_device = isinstance(solver, str) and solver == "auto", on_accelerator(home)
-    terms = check_terms(shape, **given, eps_if_needed=auto, on_device=on_device)
+    terms = check_terms(shape, **given)
+    if isinstance(solver, str) and solver == "auto":
+        refuse_exact(shape, terms, on_accelerator(home), on_a_line)
     chosen = choose_solver(solver, shape, terms, tol=tol, max_iter=max_iter, time_limit=time_limit)
     run = SolverRun(chosen, start, callback, progress)
     run.check(shape)
@@ -100,22 +103,21 @@ class SolverRun:
         check_flag(self.progress, "progress")
 
     def __call__(self, problem: Problem) -> Result:
-        """Solve without the points that weigh nothing, which are put back after."""
-        result = self._solve(problem)
+        """Solve without the points that weigh nothing, which are put back after.
+
+        After Ctrl-C the result has the status INTERRUPTED: see `handed_out`.
+        """
+        result = on_support(problem, self._solve)
         warn_if_destroyed(problem, result)
         return result
 
-    def _solve(self, problem: Problem) -> Result:
-        plans = not self.solver.any_library
-        return on_support(
-            problem,
-            lambda small, rows, cols: self.solver(
-                small,
-                Start.parse(self.start, small, rows, cols, plans),
-                self.callback,
-                self.progress,
-            ),
-        )
+    def _solve(self, problem: Problem, rows: np.ndarray, cols: np.ndarray) -> Result:
+        """Solve what is left of a problem: some rows and columns."""
+        start = Start.parse(self.start, problem, rows, cols, plans=not self.solver.any_library)
+        try:
+            return self.solver(problem, start, self.callback, self.progress)
+        except Interrupted as stop:
+            return stop.result
 
 
 def on_support(
@@ -128,9 +130,7 @@ def on_support(
     small, rows, cols = problem.support()
     if small is problem:
         return solve(small, rows, cols)
-    return finish(
-        lambda: solve(small, rows, cols), lambda result: _put_back(problem, result, rows, cols)
-    )
+    return _put_back(problem, solve(small, rows, cols), rows, cols)
 
 
 def _put_back(problem: Problem, result: Result, rows: np.ndarray, cols: np.ndarray) -> Result:
@@ -219,8 +219,7 @@ def warn_if_destroyed(problem: Problem, result: Result) -> None:
     if not problem.costs.on_host:
         warn_caller(f"tau: is too small: {kept}; the mean cost is {result.mean_cost:.4g}")
         return
-    with no_deadline():
-        half = keeps_half(problem, to_numpy(result.alpha))
+    half = keeps_half(problem, to_numpy(result.alpha))
     warn_caller(f"tau: is too small: {kept}; tau={half:.3g} would keep about half")
 
 

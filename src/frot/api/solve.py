@@ -12,7 +12,7 @@ import numpy as np
 from frot._base.arrays import adopt, device_room, find_home, to_numpy
 from frot._base.errors import InputError
 from frot._base.spelling import second_names
-from frot._base.stopping import deadline, finish
+from frot._base.stopping import deadline
 from frot._base.validate import (
     check_costs,
     check_metric,
@@ -30,10 +30,11 @@ from frot.costs import (
     device_points,
     device_stack,
 )
+from frot.costs.build import is_line
 from frot.costs.metrics import factored_metric
 from frot.groups.groups import Groups
 from frot.problem.adversary import SimplexFamily
-from frot.problem.result import Result
+from frot.problem.result import Result, handed_out
 from frot.problem.terms import ProblemTerms, Relative, amount_at, check_amount
 from frot.solvers import Callback
 from frot.solvers.choose import Solver
@@ -49,7 +50,7 @@ def solve(
     a: Any = None,
     b: Any = None,
     eta: float | Relative = 0.0,
-    eps: float | Relative | None = None,
+    eps: float | Relative = 0.0,
     prior: Any = None,
     adversary: Any = None,
     tau: Any = None,
@@ -87,11 +88,11 @@ def solve(
         Weights that sum to one; uniform if left out.
     eta : float or `relative`
         Entropy of alpha, in units of cost. 0, the default, is the maximum over groups itself.
-    eps : float or `relative`, optional
-        Entropy of the plan, in units of cost, for `Entropic` and for a `Sinkhorn` oracle. Left
-        out, it is 0 where "auto" takes `Exact`, and ``relative(0.02)`` where the problem is too
-        large for that or on an accelerator. ``result.eps`` is what was used, and
-        ``result.unregularised`` an interval for eps = 0.
+    eps : float or `relative`
+        Entropy of the plan, in units of cost: the objective then has
+        :math:`\varepsilon\,\mathrm{KL}(\Pi | a b^\top)` as well, and
+        ``result.unregularised`` is an interval for eps = 0. With 0, the default, more than 36
+        million pairs of points, and arrays on a device, are refused.
     prior : array of shape (L,), optional
         Prior q on the groups: the adversary then pays :math:`\eta\,\mathrm{KL}(\alpha | q)`.
     adversary : optional
@@ -118,9 +119,8 @@ def solve(
     solver : str or a solver
         "auto", "exact", "entropic", "frank_wolfe", "linear_program", "cutting_set", or an object
         such as ``frot.FrankWolfe(max_iter=10)``. "auto" takes `Exact` for eps = 0 and `Entropic`
-        for eps > 0, and with eps left out `Exact` up to 36 million pairs of points on the host; for
-        sets other than the (capped) simplex it takes `CuttingSet`. ``result.solver`` is the solver
-        that was used.
+        for eps > 0; for sets other than the (capped) simplex it takes `CuttingSet`.
+        ``result.solver`` is the solver that was used.
     tol, max_iter, time_limit : optional
         Override the solver's own relative gap, iteration limit and seconds.
     start : Result, weights (L,) or plan (n, m), optional
@@ -181,7 +181,7 @@ def solve(
         shape, home, a=a, b=b, eta=eta, eps=eps, prior=prior, adversary=adversary, tau=tau,
         penalty=penalty, normalise=normalise, normalise_weights=normalise_weights, solver=solver,
         tol=tol, max_iter=max_iter, time_limit=time_limit, start=start, callback=callback,
-        progress=progress,
+        progress=progress, on_a_line=is_line(parsed, metric, p),
     )  # fmt: skip
     factored = factored_metric(metric, p)
     if home is not None and factored is not None and solved_in_place(run.solver, terms):
@@ -197,7 +197,8 @@ def solve(
     with deadline(run.solver.time_limit), device_room("X, Y", needed, way):
         known = {"points": (X, Y), "groups": parsed, "memory_budget": memory_budget}
         problem = make_problem(make, terms, parsed.names, **known)
-        return finish(lambda: run(problem), lambda result: result.at(home))
+        result = run(problem)
+    return handed_out(result.at(home))
 
 
 @second_names
@@ -207,7 +208,7 @@ def solve_costs(
     b: Any = None,
     *,
     eta: float | Relative = 0.0,
-    eps: float | Relative | None = None,
+    eps: float | Relative = 0.0,
     prior: Any = None,
     adversary: Any = None,
     tau: Any = None,
@@ -268,7 +269,8 @@ time_limit, start, callback, progress :
     room = device_room("C", needed, "pass fewer points, or points to frot.solve, which can stream")
     with deadline(run.solver.time_limit), room:
         problem = make_problem(make, terms, labels)
-        return finish(lambda: run(problem), lambda result: result.at(home))
+        result = run(problem)
+    return handed_out(result.at(home))
 
 
 def solved_in_place(solver: Solver, terms: ProblemTerms) -> bool:
@@ -315,7 +317,7 @@ def distance(
     5.0
     """
     p = check_number(p, "p", least=1.0)
-    given = [(name, options[name]) for name in ("eta", "eps") if options.get(name) is not None]
+    given = [(name, options[name]) for name in ("eta", "eps") if name in options]
     if any(amount_at(check_amount(amount, name)) != 0.0 for name, amount in given):
         raise InputError("eta, eps: a distance has neither; use frot.solve for regularised values")
     if options.get("tau") is not None:
@@ -332,6 +334,5 @@ def distance(
     points, _, columns = check_two_clouds(X, Y)
     groups = Groups.parse(groups, points.shape[1], columns)
     refuse_no_metric(check_metric(metric, METRICS), groups)
-    options = {"eps": 0.0, **options}
     value = solve(X, Y, groups, p=p, metric=metric, **options).value
     return float(max(value, 0.0) ** (1.0 / p))

@@ -589,16 +589,6 @@ class FactoredCosts(Costs):
         rows, cols = self._norms(weights)
         return Rounding(0.0, share * rows, share * cols)
 
-    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray | None:
-        """Return the mixed cost of single arcs from differences, less what rounding may add."""
-        if self.centre is None:
-            return None
-        weights = self._feature_weights(alpha)
-        found = np.empty(len(rows))
-        for part in blocks(len(rows), 16 * len(weights)):
-            found[part] = self._square_gaps(rows[part], cols[part]) @ weights
-        return found * (1.0 - (np.count_nonzero(weights) + 8) * UNIT)
-
     def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
         """Bound the error of sums of squared differences; more where the square is expanded.
 
@@ -614,8 +604,8 @@ class FactoredCosts(Costs):
             error = error + 4.0 * (share + 4.0 * UNIT) * self._reach
         return error
 
-    @cached_property
-    def peaks(self) -> np.ndarray:
+    @property
+    def peaks(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The squares of the features' ranges, summed over each group: no cost is larger, (L,)."""
         least, most = self._ends
         return self._pool((most - least) ** 2)
@@ -639,7 +629,7 @@ class FactoredCosts(Costs):
             least, most = least - self.centre, most - self.centre
         return np.maximum(most, -least) ** 2
 
-    @cached_property
+    @property
     def _ends(self) -> tuple[np.ndarray, np.ndarray]:
         """The smallest and the largest coordinate of every feature."""
         X, Y = self.points

@@ -24,7 +24,6 @@ from frot._base.stopping import DeadlineError, seconds_left
 from frot._base.validate import check_count
 from frot.plans.feasible import UNIT, apparent_error, round_plan, settle
 from frot.plans.plan import Plan
-from frot.problem.bounds import LIGHTER
 from frot.solvers.oracles._protocol import Transport
 
 # What POT calls the module, and the name of ours to load it under.
@@ -42,6 +41,8 @@ CAP_DIGITS = 4.0
 # Points are light below this share of a uniform weight; units in the last place that marginals may
 # be off by.
 LIGHT, UNITS = 0.25, 16.0
+# A point of less than this share of another's weight must not hold its potential down.
+LIGHTER = 1e-3
 # What it pays to take off less for.
 MUCH_LESS = 1e-3
 # How much lower costs are cut each time they are seen closer.
