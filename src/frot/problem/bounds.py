@@ -24,7 +24,7 @@ from frot._base.arrays import to_numpy
 from frot._base.errors import SolverError
 from frot.costs.protocol import UNIT
 from frot.plans.feasible import apparent_error, marginal_error, round_plan, sum_error
-from frot.plans.plan import Plan
+from frot.plans.plan import Plan, n_entries
 from frot.problem.adversary import SimplexFamily
 from frot.problem.problem import Problem
 
@@ -78,7 +78,7 @@ def upper_bound(
     """
     if problem.marginals.soft:
         return _soft_upper(problem, plan)
-    seen = 0.0 if plan.proven_marginals is not None else apparent_error(plan, problem.a, problem.b)
+    seen = apparent_error(plan, problem.a, problem.b)
     if not rounded and seen > FEW_UNITS:
         whole, phi = round_plan(plan, problem.a, problem.b), None
         return _by_product(problem, whole, phi, apparent_error(whole, problem.a, problem.b))
@@ -103,7 +103,7 @@ def _soft_upper(problem: Problem, plan: Plan) -> Upper:
         )
     phi, masses = costs.inner(plan), (plan.sum(axis=1), plan.sum(axis=0))
     total = float(masses[0].sum())
-    share = (8.0 + 0.5 * plan.count) * UNIT
+    share = (8.0 + 0.5 * n_entries(plan)) * UNIT
     price = error = 0.0
     for side, weights, kept in zip(sides, (problem.a, problem.b), masses, strict=True):
         price += side.price(weights, kept)
@@ -120,31 +120,23 @@ def _no_plan(problem: Problem, plan: Plan) -> Upper:
     return Upper(np.inf, np.inf, plan, np.full(problem.shape[0], np.inf))
 
 
-def _marginal_share(problem: Problem, plan: Plan) -> float:
-    if plan.proven_marginals is not None:
-        return plan.proven_marginals
-    return marginal_error(plan, problem.a, problem.b)
-
-
 def _by_product(problem: Problem, plan: Plan, phi: np.ndarray | None, seen: float) -> Upper:
     """The bound of a plan whose marginals are right to a small share."""
     phi = problem.costs.inner(plan) if phi is None else to_numpy(phi)
-    share = plan.proven_marginals
-    if share is None:
-        share = seen + sum_error(plan) + 2.0 * problem.mass_error
+    share = seen + sum_error(plan) + 2.0 * problem.mass_error
     if 8.0 * share * float(problem.sizes.max()) > NO_MATTER * float(np.abs(phi).max()):
-        share = _marginal_share(problem, plan)
+        share = marginal_error(plan, problem.a, problem.b)
     return _upper(problem, plan, phi, _cost_doubt(problem, plan, phi, share))
 
 
 def marginal_doubt(problem: Problem, plan: Plan) -> np.ndarray:
     """Bound, (L,), what it costs to make a plan's marginals exact, as a share of a b^T does."""
-    return 8.0 * _marginal_share(problem, plan) * problem.sizes
+    return 8.0 * marginal_error(plan, problem.a, problem.b) * problem.sizes
 
 
 def cost_doubt(problem: Problem, plan: Plan, phi: np.ndarray) -> np.ndarray:
     """Bound, (L,), by how much more than `phi` a plan costs whose marginals are exact."""
-    doubt = _cost_doubt(problem, plan, phi, _marginal_share(problem, plan))
+    doubt = _cost_doubt(problem, plan, phi, marginal_error(plan, problem.a, problem.b))
     return doubt + (problem.mass_error + UNIT) * np.abs(phi)
 
 

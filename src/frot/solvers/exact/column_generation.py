@@ -26,7 +26,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from frot.costs.protocol import UNIT
-from frot.plans.plan import Plan
+from frot.plans.combine import combine_plans
 from frot.problem.adversary import simplex_of
 from frot.problem.bounds import (
     Lower,
@@ -189,7 +189,7 @@ class _TransportPricing:
     def upper(self, plans: list[Priced], weights: np.ndarray) -> Upper:
         """The objective of a mixture of plans."""
         return upper_bound(
-            self.problem, Plan.combine([one.transport.plan for one in plans], weights)
+            self.problem, combine_plans([one.transport.plan for one in plans], weights)
         )
 
     def lower(self, at: Priced, g: np.ndarray) -> Lower:

@@ -22,7 +22,7 @@ import numpy as np
 from frot._base.errors import SolverError
 from frot._base.stopping import DeadlineError, seconds_left
 from frot._base.validate import check_count
-from frot.plans.feasible import UNIT, apparent_error, round_plan, settle
+from frot.plans.feasible import UNIT, apparent_error, round_plan
 from frot.plans.plan import Plan
 from frot.solvers.oracles._protocol import Transport
 
@@ -132,9 +132,7 @@ class NetworkSimplex:
             used &= np.inf > M
         where = used.ravel().nonzero()[0]
         rows = where // m
-        plan = Plan.from_arcs(
-            rows, where - m * rows, flow.plan.ravel()[where], (n, m), in_order=True
-        )
+        plan = Plan.from_arcs(rows, where - m * rows, flow.plan.ravel()[where], (n, m))
         if light:
             plan = _relative_to_weights(plan, M, a, b)
         return Transport(plan, f, g, flow.solved)
@@ -177,9 +175,6 @@ def _relative_to_weights(plan: Plan, M: np.ndarray, a: np.ndarray, b: np.ndarray
     """Make the marginals of light points right, too: POT's are to units of the whole mass."""
     if apparent_error(plan, a, b) <= UNITS * UNIT:
         return plan
-    settled = settle(plan, a, b, UNITS)
-    if settled is not None:
-        return Plan.from_arcs(*settled.arcs, M.shape)
     return plan if np.isinf(M).any() else round_plan(plan, a, b)
 
 
