@@ -32,9 +32,8 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     "mean": {"eps": relative(0.1), "normalise": "mean"},
     "regret": {"eps": 0.2, "normalise": "regret"},
     "frank_wolfe": {
-        "eps": 0.2,
         "eta": 0.1,
-        "solver": frot.FrankWolfe(oracle=frot.Sinkhorn(), max_iter=4),
+        "solver": frot.FrankWolfe(oracle=frot.Sinkhorn(eps=0.2), max_iter=4),
     },
 }
 

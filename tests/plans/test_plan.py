@@ -47,8 +47,8 @@ def lazy(library: Library = HOST, turned: bool = False) -> LazyPlan:
 
 @cache
 def averaged(library: Library = HOST, turned: bool = False) -> LazyPlan:
-    solver = FrankWolfe(oracle=Sinkhorn(), step="paper", max_iter=3)
-    plan = quiet(frot.solve, **problem(library, turned), eta=0.5, eps=0.2, solver=solver).plan
+    solver = FrankWolfe(oracle=Sinkhorn(eps=0.2), step="paper", max_iter=3)
+    plan = quiet(frot.solve, **problem(library, turned), eta=0.5, solver=solver).plan
     assert isinstance(plan, LazyPlan)
     return plan
 
