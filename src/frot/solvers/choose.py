@@ -51,7 +51,7 @@ class Solver(Protocol):
 
     @property
     def any_library(self) -> bool:
-        """Whether arrays of other libraries are worked on where they are."""
+        """Whether tensors are worked on where they are."""
         ...
 
     def __call__(

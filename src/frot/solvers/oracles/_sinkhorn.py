@@ -28,7 +28,7 @@ class Sinkhorn:
     The paper's algorithm 1 on the kernel :math:`e^{(f \oplus g - M)/\varepsilon}`, whose
     potentials take over whatever the scalings cannot hold, so that small eps neither underflow
     nor lose mass; over-relaxed, and in double precision finished by Newton steps where sweeps are
-    slow and the matrix is small. M may be of any array library, float32 or float64. The test is
+    slow and the matrix is small. M may be NumPy's or PyTorch's, float32 or float64. The test is
     on the marginals themselves, :math:`\|\Pi^\top 1 - b\|_1 \le tol` with the rows exact.
 
     As an oracle of `FrankWolfe` it is an inexact one: eps is its own and no part of the problem, of
