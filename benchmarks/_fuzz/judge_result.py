@@ -227,7 +227,7 @@ def _potentials(evidence: Evidence, result: frot.Result, kind: _Kind) -> list[Co
     size = evidence.size(f, g) + evidence.eta + kind.eps + abs(result.lower)
     least = 4e-15 * (evidence.mean_cost + evidence.subtracted)
     if result.eps:
-        # Potentials of Sinkhorn's, for a problem without eps, were scores in units of it.
+        # Potentials were scores in units of eps.
         least += 16.0 * UNIT * result.eps
     if not proven >= result.lower - 1e-11 * size - least:
         text = f"alpha and potentials prove {proven!r}, not lower = {result.lower!r}"

@@ -67,10 +67,6 @@ def test_a_failure_is_an_error_that_says_how_to_mend_it():
         NetworkSimplex(max_iter=1)(M, a, a)
 
 
-def test_it_is_not_entropic():
-    assert not NetworkSimplex().entropic
-
-
 def test_costs_further_apart_than_a_quotient_can_say():
     M = np.array([[1e-200, 1e200], [1e150, 2e-200]])
     half = np.array([0.5, 0.5])
