@@ -265,7 +265,7 @@ def _solve(asked: BatchProblem, start: Any) -> Solved:
             work = BatchWork(gap, asked.max_iter, None, time.perf_counter(), tol)
             results = run_batch(
                 geometries, weights, simplex_of(asked.k, 0.0, log_prior), (etas, epss), means,
-                groups, home, work, symmetric=asked.symmetric, start=start, objectives=False,
+                groups, home, work, symmetric=asked.symmetric, start=start,
                 tau=(prices[0], prices[1]),
             )  # fmt: skip
         else:

@@ -31,8 +31,7 @@ from torch import Tensor, nn
 from frot._base.arrays import device_room, find_home, refuse_odd_tensor
 from frot._base.errors import InputError, brief
 from frot._base.validate import check_choice, check_count, check_flag, check_number, check_prior
-from frot.api.batch import batch_weights, with_objectives
-from frot.api.batch_result import BatchResult
+from frot.api.batch import batch_weights
 from frot.costs import MEMORY_BUDGET, METRICS, FactoredMetric
 from frot.costs.metrics import map_points
 from frot.groups.groups import Groups
@@ -183,15 +182,13 @@ class FRWDLoss(nn.Module):
     def result(self) -> Any:
         """The certified answer that the last cost between x and y came from, or the batch of them.
 
-        None before the first call. What a plan costs is summed when it is asked for.
+        None before the first call.
         """
         found = self._found
         if found is not None:
             made, alone = found
             # On a device they are proven now.
             results: Any = made() if callable(made) else made
-            if isinstance(results, BatchResult):
-                results = with_objectives(results)
             self._shown, self._found = results[0] if alone else results, None
         return self._shown
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from frot._base.arrays import Home, to_numpy
@@ -16,14 +16,12 @@ from frot.solvers.oracles._protocol import Transport
 from frot.solvers.sinkhorn.absent import potentials_at
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import Point
-from frot.solvers.sinkhorn.newton import newton_step
+from frot.solvers.sinkhorn.newton import Trust, newton_path, newton_step
 from frot.solvers.sinkhorn.terms import BatchTerms
 
-# Sweeps before Newton's method is tried on what is left, and steps of it at each eps on its way.
+# Sweeps before Newton's method is tried on what is left, and steps of it.
 SWEEPS_FIRST = 1_000
 NEWTON_STEPS = 100
-NEWTON_PATH = (64.0, 16.0, 4.0, 1.0)
-ROUGH = 1e-3
 
 
 @dataclass(frozen=True)
@@ -130,13 +128,8 @@ def _newton(engine: DenseEngine, at: Point, tol: float, limit: int) -> tuple[Poi
     home, steps = terms.home, 0
     if not engine.newton_pays or home.dtype != home.xp.float64:
         return at, 0
-    for factor in NEWTON_PATH:
-        part = replace(engine, terms=replace(terms, eps=factor * terms.eps))
-        closeness = tol if factor == 1.0 else max(tol, ROUGH)
-        at, damping = part.sweep(at.alpha, at.g, closeness, 1), None
-        for _ in range(min(limit - steps, NEWTON_STEPS)):
-            if bool(home.xp.all(at.error <= closeness)):
-                break
-            at, damping = newton_step(part, at, damping)
-            steps += 1
+    at, trust = newton_path(engine, at), Trust.begin(terms)
+    while steps < min(limit, NEWTON_STEPS) and not bool(home.xp.all(at.error <= tol)):
+        at, trust = newton_step(engine, at, trust)
+        steps += 1
     return at, steps
