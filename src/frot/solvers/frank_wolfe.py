@@ -24,7 +24,6 @@ from frot.problem.problem import Problem
 from frot.problem.result import Result, Status
 from frot.problem.unregularised import plain_lower
 from frot.solvers.drive import Driven, Offer
-from frot.solvers.exact.column_generation import last_lower
 from frot.solvers.exact.interior import step_length
 from frot.solvers.oracles import NetworkSimplex, Oracle, Transport, keeps_potentials
 from frot.solvers.sinkhorn.certificate import certify
@@ -58,9 +57,7 @@ class OracleRun:
         transport: Transport = self.oracle(mixed, problem.a, problem.b, problem.eps, warm)
         self._g = transport.g
         self.failures += not transport.converged
-        plan = transport.plan
-        if self.oracle.entropic:
-            plan = round_plan(plan, problem.a, problem.b)
+        plan = round_plan(transport.plan, problem.a, problem.b)
         lower = lower_bound(problem, alpha, transport.g, mixed)
         return CostedPlan(plan, problem.costs.inner(plan)), lower
 
@@ -160,16 +157,11 @@ class FrankWolfe(Driven):
         rule = {
             "paper": _paper_steps,
             "line_search": _line_search_steps,
-            "fully_corrective": corrective_steps,
+            "fully_corrective": _corrective_steps,
         }[self.step]
         run = OracleRun(problem, self.oracle)
         try:
-            best = None
-            for offer in rule(run, start):
-                best = offer.upper or best
-                yield offer
-            if best is not None and isinstance(self.oracle, NetworkSimplex):
-                yield from last_lower(problem, best)
+            yield from rule(run, start)
         finally:
             if run.failures:
                 warn_caller(
@@ -260,12 +252,12 @@ def _line_search_steps(run: OracleRun, start: Start) -> Iterator[Offer]:
             return
 
 
-def corrective_steps(run: OracleRun, start: Start, smoothing: float = SMOOTHING) -> Iterator[Offer]:
+def _corrective_steps(run: OracleRun, start: Start) -> Iterator[Offer]:
     """Call the oracle at weights near those that answer the best mixture of all plans so far.
 
     While few plans are known that answer jumps from group to group, away from a good start too. The
     oracle is asked between it and the weights with the best lower bound: dual smoothing, as for
-    column generation [1]_. From a start that is next to the optimum the answer itself is better.
+    column generation [1]_.
 
     References
     ----------
@@ -294,7 +286,7 @@ def corrective_steps(run: OracleRun, start: Start, smoothing: float = SMOOTHING)
         # Rough mixtures keep alpha inside the simplex while the bounds are far apart.
         accuracy = 1e-10 if not np.isfinite(width) else min(1e-3, max(1e-2 * width, 1e-13))
         weights, answer = best_mixture(phis, _family(problem), unit, accuracy)
-        alpha = smoothing * centre + (1.0 - smoothing) * answer
+        alpha = SMOOTHING * centre + (1.0 - SMOOTHING) * answer
         mixed_phi = phis @ weights
         value, _ = problem.adversary.best(mixed_phi)
         improved = improved or value < best_upper
