@@ -282,7 +282,7 @@ class BatchResult(Sequence[Result]):
         terms, geometry = self.engine.terms, self.engine.geometry
         home = terms.home
         prior = None if terms.log_prior is None else to_numpy(terms.log_prior)[0]
-        prices = (
+        tau_a, tau_b = (
             np.inf if price is None else float(price[at, 0]) for price in (terms.tau_a, terms.tau_b)
         )
         problem = Problem(
@@ -291,7 +291,7 @@ class BatchResult(Sequence[Result]):
             to_numpy(terms.b[at, :]),
             adversary=simplex_of(terms.k, float(self.eta[at]), prior),
             eps=float(self.eps[at]),
-            marginals=Marginals(*prices),
+            marginals=Marginals(tau_a, tau_b),
         )
         return {"problem": problem}
 

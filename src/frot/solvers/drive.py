@@ -283,9 +283,10 @@ class _BestBounds:
         upper, lower, problem = offer.upper, offer.lower, offer.problem
         if problem is not None:
             self.upper, self.lower = None, None
-        better = self.keep_last or self.upper is None
-        if upper is not None and (better or upper.bound < self.upper.bound):
-            self.upper = upper
+        if upper is not None:
+            known = self.upper
+            if self.keep_last or known is None or upper.bound < known.bound:
+                self.upper = upper
         if lower is not None and (self.lower is None or lower.bound > self.lower.bound):
             self.lower = lower
         return problem
