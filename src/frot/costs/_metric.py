@@ -343,13 +343,6 @@ class SeparableCosts(Costs):
         """Bound the error of a sum of powers of differences, which is relative."""
         return Rounding((np.count_nonzero(alpha) + 8.0 * self.p) * UNIT)
 
-    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray | None:
-        """Return the mixed cost of single arcs from differences, less what rounding may add."""
-        found = np.empty(len(rows))
-        for part in blocks(len(rows), 16 * self.shape[0]):
-            found[part] = self._power(self.X[rows[part]] - self.Y[cols[part]]) @ alpha
-        return found * (1.0 - (np.count_nonzero(alpha) + 8.0 * self.p) * UNIT)
-
     def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
         """Bound the error of sums over the plan of powers of differences."""
         return (summation(plan) + 8.0 * self.p * UNIT) * phi

@@ -589,16 +589,6 @@ class FactoredCosts(Costs):
         rows, cols = self._norms(weights)
         return Rounding(0.0, share * rows, share * cols)
 
-    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray | None:
-        """Return the mixed cost of single arcs from differences, less what rounding may add."""
-        if self.centre is None:
-            return None
-        weights = self._feature_weights(alpha)
-        found = np.empty(len(rows))
-        for part in blocks(len(rows), 16 * len(weights)):
-            found[part] = self._square_gaps(rows[part], cols[part]) @ weights
-        return found * (1.0 - (np.count_nonzero(weights) + 8) * UNIT)
-
     def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
         """Bound the error of sums of squared differences; more where the square is expanded.
 

@@ -196,10 +196,6 @@ class Costs(Protocol):
             return Rounding(terms)
         return Rounding(0.0, terms * float(np.abs(alpha) @ self.peaks))
 
-    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray | None:
-        """Return lower bounds of ``mix(alpha)`` at the arcs, closer than `rounding`; or None."""
-        return None
-
     def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
         """Return bounds, (L,), on the rounding errors of ``phi = inner(plan)`` of a unit mass."""
         return summation(plan) * (np.abs(phi) if self.nonnegative else self.peaks)

@@ -214,8 +214,8 @@ class _Pool:
         phi = (split * self.stack[:, rows, cols]).sum(axis=1)
         value = float(phi.max())
         bound = value * (1.0 + summation(plan) + 8.0 * UNIT)
-        off = marginal_error(plan, self.problem.a, self.problem.b)
-        bound += 8.0 * off * float(self.problem.sizes.max())
+        error = marginal_error(plan, self.problem.a, self.problem.b)
+        bound += error.level * value + error.spread * float(self.problem.sizes.max())
         if bound < self.upper:
             self.upper, self.shares = bound, split.sum(axis=1)
         return Upper(bound, value, plan, phi)

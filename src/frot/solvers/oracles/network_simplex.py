@@ -35,6 +35,7 @@ SOLVED = 1
 SETUP_SECONDS = 1e-7
 PIVOT_SECONDS = 8e-9
 
+
 @dataclass(frozen=True)
 class NetworkSimplex:
     r"""Solve :math:`\min_{\Pi \in U(a, b)} \langle \Pi, M \rangle` exactly.
