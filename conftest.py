@@ -32,13 +32,12 @@ LONG = (
     "alone",
     "browser",
     "site",
-    "tests/cli/reproduce/test_correspondence.py",
     "tests/test_invariances.py",
     "tests/benchmarks/test_fuzz.py",
-    "tests/cli/reproduce/test_robustness.py",
+    "tests/experiments/test_robustness.py",
+    "tests/experiments/test_calibration.py",
     "tests/test_packaging.py",
     "tests/benchmarks/test_pool.py",
-    "tests/cli/reproduce/test_calibration.py",
     "tests/base/test_orphans.py",
 )
 

@@ -7,7 +7,6 @@ import importlib
 import importlib.util
 import time
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 from _common import peak_memory, table  # isort: skip  (sets the number of threads)
@@ -15,8 +14,9 @@ from _common import peak_memory, table  # isort: skip  (sets the number of threa
 import numpy as np
 from scipy import sparse, special
 
+from _baselines import accuracies, linear
+from _runner import standard_error
 from frot._base.errors import ConvergenceWarning
-from frot.cli.reproduce.selection import METHODS, Method, accuracies, paired
 from frot.datasets import available, load_expression
 from frot.selection import FROTSelector
 
@@ -153,18 +153,18 @@ def markers(quick: bool, seed: int) -> bool:
     return good
 
 
-def _by(score: str, X: np.ndarray, y: np.ndarray, ks: Sequence[int]) -> list[np.ndarray]:
+def _by(score: str, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Rank by a score of `FROTSelector`; larger is better."""
     plan = score in ("combined", "phi")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = [FROTSelector(k, score=score, plan=plan).fit(X, y) for k in ks]
-    return [np.argsort(each.ranking_)[:k] for each, k in zip(fitted, ks, strict=True)]
+        return -FROTSelector(KS[-1], score=score, plan=plan).fit(X, y).ranking_
 
 
 def scores(quick: bool, seed: int) -> bool:
     """Print accuracies by score on sets for choosing, and then, once, on the others."""
-    methods = [Method(name, functools.partial(_by, name)) for name in OWN]
-    methods.append(METHODS["f_classif"])
+    # Linear correlation ranks two classes as f_classif does.
+    rankings = [*(functools.partial(_by, name) for name in OWN), linear]
     splits = 3 if quick else 50
     good = True
     names = [name for name in available() if not quick or name == "colon"]
@@ -172,13 +172,17 @@ def scores(quick: bool, seed: int) -> bool:
         rows = []
         for name in (name for name in names if (name in CHOSEN_ON) == chosen):
             data = load_expression(name)
-            each = [accuracies(data.X, data.y, i, seed, methods, KS) for i in range(splits)]
+            each = [
+                accuracies(data.X, data.y, seed, index, rankings=rankings, ks=KS)
+                for index in range(splits)
+            ]
             found = np.stack(each)
-            apart = paired(found[:, 0], found[:, -1])
-            good &= apart["mean"] >= -apart["error"]
+            apart = (found[:, 0] - found[:, -1]).mean(axis=1)
+            error = standard_error(apart)
+            good &= bool(apart.mean() >= -error)
             of_k = found.mean(axis=0)
             cells = [f"{one:.3f} / {two:.3f}" for one, two in of_k]
-            rows.append([name, *cells, f"{apart['mean']:+.4f} ± {apart['error']:.4f}"])
+            rows.append([name, *cells, f"{apart.mean():+.4f} ± {error:.4f}"])
             print(f"{name} done", flush=True)
         if rows:
             print(f"\nAccuracy at K = 10 / 50, {splits} splits: {title}")

@@ -1,10 +1,11 @@
-"""Feature selection on real expression sets: how fast, how much memory, how good.
+"""Feature selection on real expression sets: how fast, how much memory, which score.
 
-    python benchmarks/selection.py [--quick] [--seed 0] [--only fits accuracy ...]
+    python benchmarks/selection.py [--quick] [--seed 0] [--only fits scores ...]
 
 The sets are looked for as `frot.datasets` does; those that are not there are left out. Fits are on
 whole sets, standardised, one thread. The peer builds the d x n x m stack of costs and follows
-algorithm 2 line by line (T = 10, eta = 1). Exit code 1 if a goal is missed, unless --quick.
+algorithm 2 line by line (T = 10, eta = 1). Exit code 1 if a goal is missed, unless --quick. How
+accurate a classifier is on the features of each ranking: ``experiments/selection.py``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import functools
 import os
 import sys
 import time
-from collections.abc import Sequence
 from typing import Any
 
 from _common import peak_memory, table, timed  # isort: skip  (sets the number of threads)
@@ -22,45 +22,15 @@ from pathways import pathways  # isort: skip
 
 import numpy as np
 
+from _baselines import TIMED
 from _selection_scores import markers, scale, scores
-from frot._base.parallel import spread
-from frot.cli.reproduce.selection import (
-    KS,
-    METHODS,
-    Method,
-    accuracies,
-    load_libraries,
-    paired,
-    stacked_phi,
-    wasserstein_by_call,
-)  # fmt: skip
 from frot.datasets import available, load_expression
 from frot.selection import FROTSelector, permutation_test
 
 FITS = ("colon", "leukemia", "prostate_ge", "chowdary")
-LABELS = {
-    "frot": "FROT, combined score (K = 50)",
-    "frot_paper": "FROT, as in the paper",
-    "stacked": "FROT as written",
-    "wasserstein": "Wasserstein, sort",
-    "wasserstein_call": "Wasserstein, call a feature",
-    "linear": "linear correlation",
-    "mmd": "MMD",
-    "f_classif": "f_classif",
-    "mrmr": "mRMR",
-}
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 STACK_GOAL, STACK_SET = 100.0, "chowdary"
 PERMUTATIONS, PERMUTATION_SECONDS, PERMUTATION_SET = 1000, 30.0, "colon"
-
-
-def paper_scaling(X: np.ndarray, y: np.ndarray, ks: Sequence[int]) -> list[np.ndarray]:
-    """Rank by the combined score, with the paper's scaling, fitted for every K."""
-    fitted = [FROTSelector(k, scaling="paper", score="combined").fit(X, y) for k in ks]
-    return [np.argsort(each.ranking_)[:k] for each, k in zip(fitted, ks, strict=True)]
-
-
-PAPER_SCALING = Method("FROT, scaling='paper'", paper_scaling)
 
 Points = tuple[np.ndarray, np.ndarray]
 
@@ -70,19 +40,14 @@ def points(name: str) -> Points:
     data = load_expression(name)
     deviation = data.X.std(axis=0)
     X = (data.X - data.X.mean(axis=0)) / np.where(deviation > 0.0, deviation, 1.0)
-    for key in LABELS:
+    for key in TIMED:
         fit((X[:, :60], data.y), key)
     return X, data.y
 
 
 def fit(made: Points, key: str) -> object:
     """Run one method once."""
-    X, y = made
-    if key in METHODS:
-        return METHODS[key].choose(X, y, [50])
-    first = y == np.unique(y)[0]
-    peer = stacked_phi if key == "stacked" else wasserstein_by_call
-    return peer(X[first], X[~first])
+    return TIMED[key][1](*made)
 
 
 def fits(quick: bool, seed: int) -> bool:
@@ -91,66 +56,27 @@ def fits(quick: bool, seed: int) -> bool:
     for name in [name for name in FITS if name in available()][: 1 if quick else None]:
         made = points(name)
         seconds, peaks = {}, {}
-        for key in LABELS:
-            repeats = 3 if key in ("stacked", "wasserstein_call", "mmd") else 7
+        for key in TIMED:
+            repeats = 3 if key in ("stack", "call", "mmd") else 7
             seconds[key], _ = timed(lambda made=made, key=key: fit(made, key), repeats)
             peaks[key] = peak_memory(points, functools.partial(fit, key=key), name)
         rows = [
             [
-                LABELS[key],
+                label,
                 f"{seconds[key]:.4f}",
-                f"{seconds['stacked'] / seconds[key]:.3g}x",
+                f"{seconds['stack'] / seconds[key]:.3g}x",
                 f"{peaks[key] / 1e6:.0f}" if peaks[key] > 1e6 else "< 1",
                 # Below a megabyte it is the allocator that is measured.
-                f"{peaks['stacked'] / peaks[key]:.3g}x" if peaks[key] > 1e6 else "",
+                f"{peaks['stack'] / peaks[key]:.3g}x" if peaks[key] > 1e6 else "",
             ]
-            for key in LABELS
+            for key, (label, _) in TIMED.items()
         ]
         print(f"\n{name}: {made[0].shape[0]} samples of {made[0].shape[1]} features")
         table(["fit", "s", "as written / s", "peak MB", "as written / MB"], rows)
         if name == STACK_SET:
-            ratio = seconds["stacked"] / seconds["frot"]
+            ratio = seconds["stack"] / seconds["frot_paper"]
             good &= told(ratio >= STACK_GOAL, f"{ratio:.0f}x as written; goal {STACK_GOAL:.0f}x")
     return good
-
-
-def accuracy(quick: bool, seed: int) -> bool:
-    """Print paired differences of the combined score; whether they are where they should be."""
-    good, rows = True, []
-    methods = (*(METHODS[key] for key in ("frot", "f_classif", "frot_paper")), PAPER_SCALING)
-    splits = 5 if quick else 50
-    names = [name for name in available() if not quick or name == "colon"]
-    for name in names:
-        data = load_expression(name)
-        work = functools.partial(one_split, data.X, data.y, methods, seed)
-        found = np.stack(list(spread(work, range(splits), min(2, CORES), load_libraries)))
-        frot, *others = (found[:, row] for row in range(len(methods)))
-        to_classif, *to_papers = (paired(frot, other) for other in others)
-        enough = to_classif["mean"] >= -to_classif["error"]
-        never = all(each["mean"] >= 0.0 for each in to_papers)
-        good &= enough and never
-        rows.append(
-            [
-                name,
-                f"{frot.mean():.4f}",
-                *(f"{x['mean']:+.4f} ± {x['error']:.4f}" for x in (to_classif, *to_papers)),
-                "yes" if enough else "NO",
-                "yes" if never else "NO",
-            ]
-        )
-        print(f"{name} done", file=sys.stderr)
-    print(f"\nAccuracy, mean over K = {', '.join(map(str, KS))} and {splits} splits, seed {seed}")
-    header = ["set", "combined", "− f_classif", "− as in paper", "− scaling='paper'"]
-    header += ["not below f_classif", "never below paper's"]
-    table(header, rows)
-    return good
-
-
-def one_split(
-    X: np.ndarray, y: np.ndarray, methods: tuple[Method, ...], seed: int, index: int
-) -> np.ndarray:
-    """Accuracies of one split; at the top of the module, for processes to find it."""
-    return accuracies(X, y, index, seed, methods)
 
 
 def permutations(quick: bool, seed: int) -> bool:
@@ -194,7 +120,6 @@ def told(holds: bool, text: str) -> bool:
 
 PARTS = {
     "fits": fits,
-    "accuracy": accuracy,
     "permutations": permutations,
     "markers": markers,
     "scores": scores,

@@ -21,8 +21,7 @@ from frot._base.files import make_folder
 from frot.show.page import check_page
 
 # In the order of the paper; then what is ours.
-ORDER = ("fig1", "fig2", "selection", "correspondence", "robustness", "noise_layers", "calibration")
-NAMES = tuple(name for name in ORDER if (Path(__file__).parent / f"{name}.py").exists())
+NAMES = ("fig1", "fig2", "selection", "correspondence", "robustness", "noise_layers", "calibration")
 
 
 def main(arguments: list[str]) -> int:

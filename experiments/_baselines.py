@@ -135,6 +135,12 @@ RANKINGS: dict[str, tuple[str, Ranking]] = {
     "mmd": ("MMD", mmd),
     "mrmr": ("mRMR", mrmr),
 }
+# What is timed besides, as code without frot would do it.
+TIMED: dict[str, tuple[str, Ranking]] = {
+    **RANKINGS,
+    "stack": ("FROT as written, a stack of d cost matrices", frot_stack),
+    "call": ("Wasserstein, a call of POT a feature", wasserstein_call),
+}
 
 
 def split(X: Array, y: Array, seed: int, index: int) -> tuple[Array, Array, Array, Array]:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from _runner import Claim, Experiment, Run, Table, markdown_table, write_text
+from _runner import WORDS, Claim, Experiment, Run, Table, markdown_table, write_text
 from frot.show import page
 
 if TYPE_CHECKING:
@@ -44,17 +44,25 @@ class Entry:
 def found(claim: Claim) -> str:
     """Tell the checks of a claim in a line: all of few, or how many hold."""
     checks = claim.checks
+    if not checks:
+        return claim.reason
+    told = "; ".join(filter(None, checks))
     if claim.verdict == "in part":
-        told = "; ".join(f"{'yes' if holds else 'no'}: {text}" for text, holds in checks.items())
-    else:
-        told = "; ".join(filter(None, checks))
-    return told if len(told) <= MOST else f"{sum(map(bool, checks.values()))} of {len(checks)} hold"
+        told = "; ".join(f"{WORDS[holds]}: {text}" for text, holds in checks.items())
+    if len(told) <= MOST:
+        return told
+    values = list(checks.values())
+    more = f", {values.count(None)} undecided" if None in values else ""
+    return f"{values.count(True)} of {len(values)} hold{more}"
 
 
 def write_markdown(entries: Sequence[Entry], path: Path, command: str) -> None:
-    """Write the table of verdicts, with the command that makes it."""
+    """Write the table of verdicts, with the command that makes it.
+
+    Why an experiment was skipped names a folder of this machine: that is on the page only.
+    """
     rows = [
-        [entry.experiment.name, claim.text, f"**{verdict}**", told]
+        [entry.experiment.name, claim.text, f"**{verdict}**", "" if entry.skipped else told]
         for entry in entries
         for claim, verdict, told in entry.verdicts()
     ]
@@ -82,10 +90,9 @@ def write_page(entries: Sequence[Entry], path: Path, command: str) -> None:
 
 def section(entry: Entry) -> page.Section:
     """Return an experiment's part of the page."""
-    words = {True: "yes", False: "no", None: "not checked"}
     claims = []
     for claim, verdict, told in entry.verdicts():
-        checks = [page.Claim(text, one, word=words[one]) for text, one in claim.checks.items()]
+        checks = [page.Claim(text, one, word=WORDS[one]) for text, one in claim.checks.items()]
         if len(checks) > 1:
             claims.append(page.Claim(claim.text, HOLDS.get(verdict), "", verdict, checks))
         else:

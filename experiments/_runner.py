@@ -61,19 +61,25 @@ COMMON: dict[str, tuple[Any, str]] = {
 }
 
 
+# What a check found; None is where numbers decide nothing, such as within their standard errors.
+WORDS = {True: "yes", False: "no", None: "undecided"}
+
+
 @dataclass(frozen=True)
 class Claim:
     """A statement, and the checks that it was put to: numbers in words, and whether they hold."""
 
     text: str
     checks: Mapping[str, bool | None]
+    # Why there is no check.
+    reason: str = ""
 
     @property
     def verdict(self) -> str:
-        """Say "holds", "in part", "does not hold" or, without a check, "not checked"."""
+        """Say "holds", "in part", "does not hold", "undecided"; "not checked" without a check."""
         held = [holds for holds in self.checks.values() if holds is not None]
         if not held:
-            return "not checked"
+            return "undecided" if self.checks else "not checked"
         return "holds" if all(held) else "in part" if any(held) else "does not hold"
 
 
@@ -115,13 +121,19 @@ class Run:
         """The option ``--seed``."""
         return self.options.seed
 
-    def claim(self, text: str, holds: bool | Mapping[str, bool] | None, found: str = "") -> None:
+    def claim(
+        self, text: str, holds: bool | Mapping[str, bool | None] | None, found: str = ""
+    ) -> None:
         """State a claim: whether it holds, and the numbers in words; None where not checked.
 
-        `holds` may be several checks, by their numbers in words; without any it is not checked.
+        `holds` may be several checks, by their numbers in words; of these None is undecided.
         """
-        checks = dict(holds) if isinstance(holds, Mapping) else {found: holds}
-        self.claims.append(Claim(text, checks))
+        if isinstance(holds, Mapping):
+            self.claims.append(Claim(text, dict(holds)))
+        elif holds is None:
+            self.claims.append(Claim(text, {}, found))
+        else:
+            self.claims.append(Claim(text, {found: holds}))
 
     def table(
         self, title: str, header: Sequence[str], rows: Iterable[Sequence[Any]], note: str = ""
@@ -183,8 +195,8 @@ class Run:
         """Claims, tables and notes."""
         parts = [f"# {self.experiment.name}", self.experiment.about]
         for claim in self.claims:
-            words = {True: "yes", False: "no", None: "not checked"}
-            checks = [f"- {words[holds]}: {text}" for text, holds in claim.checks.items() if text]
+            checks = [f"- {WORDS[holds]}: {text}" for text, holds in claim.checks.items() if text]
+            checks += [f"- {claim.reason}"] if claim.reason else []
             parts.append("\n".join([f"**{claim.verdict}**: {claim.text}", "", *checks]).rstrip())
         for table in self.tables:
             parts += [f"## {table.title}", table.note, markdown_table(table.header, table.rows)]

@@ -441,21 +441,6 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
             **{"checkpoint": PATHS, "random_state": {**SEEDS, "a generator": RNG}},
         },
     ),
-    "mmd_score": (
-        frot.selection.mmd_score,
-        {"X": SAMPLES, "y": LABELS},
-        {"X": None, "y": None, "bandwidth": {**NUMBERS, "zero": 0}},
-    ),
-    "mrmr_scores": (
-        frot.selection.mrmr_scores,
-        {"X": SAMPLES, "y": LABELS},
-        {"X": None, "y": None, "n_ranked": COUNTS},
-    ),
-    "wasserstein_score": (
-        frot.selection.wasserstein_score,
-        {"X": SAMPLES, "y": LABELS},
-        {"X": None, "y": None, "p": NUMBERS},
-    ),
     "read_samples": (
         frot.selection.read_samples,
         {"path": "nowhere.csv", "label": "y"},

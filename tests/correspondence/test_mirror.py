@@ -6,7 +6,7 @@ from frot.correspondence._features import FeatureMap
 from frot.correspondence._mirror import (
     mirrored_cells,
     mirrored_image,
-    mirrored_width,
+    mirrored_size,
     without_margin,
 )
 
@@ -23,10 +23,10 @@ def sampled(image, strides):
 @pytest.mark.parametrize("width", [40, 41, 47])
 def test_cells_of_the_mirror_image_are_those_of_the_photograph(strides, width):
     image = np.random.default_rng(0).random((30, width, 3)).astype(np.float32)
-    wide = mirrored_width(width, strides)
-    assert all((wide - 1) % stride == 0 for stride in strides)
+    size = mirrored_size((30, width), strides)
+    assert all((side - 1) % stride == 0 for stride in strides for side in size)
     own = sampled(image, strides)
-    seen = without_margin(sampled(mirrored_image(image, wide), strides), own)
+    seen = without_margin(sampled(mirrored_image(image, size), strides), own)
     for one, other in zip(own, seen, strict=True):
         assert other.grid == one.grid
         np.testing.assert_array_equal(other.values[:, :, ::-1], one.values)
@@ -34,13 +34,14 @@ def test_cells_of_the_mirror_image_are_those_of_the_photograph(strides, width):
 
 def test_patches_need_no_margin():
     image = np.random.default_rng(0).random((28, 42, 3)).astype(np.float32)
-    assert mirrored_width(42, (14, 14)) == 42
-    np.testing.assert_array_equal(mirrored_image(image, 42), image[:, ::-1])
+    assert mirrored_size((28, 42), (14, 14)) == (28, 42)
+    np.testing.assert_array_equal(mirrored_image(image, (28, 42)), image[:, ::-1])
 
 
 def test_the_margin_is_a_reflection():
     image = np.arange(5.0)[None, :, None] * np.ones((2, 1, 3))
-    np.testing.assert_array_equal(mirrored_image(image, 9)[0, :, 0], [0, 1, 2, 3, 4, 3, 2, 1, 0])
+    found = mirrored_image(image, (3, 9))
+    np.testing.assert_array_equal(found[2, :, 0], [0, 1, 2, 3, 4, 3, 2, 1, 0])
 
 
 def test_cells_mirrored_twice_are_as_they_were():

@@ -58,7 +58,7 @@ def test_the_table_has_every_claim(tmp_path):
         r"| example | Fire is cold \| blue. | **in part** | no: it burns; yes: blue at the root |",
         "| example | All is well. | **in part** | 25 of 40 hold |",
         "| example | Nobody looked. | **not checked** | no thermometer |",
-        "| lacking | What is not there. | **not checked** | no data below /data |",
+        "| lacking | What is not there. | **not checked** |  |",
         "| lacking | What is not there. | **failed** | HiGHS failed |",
     ]
 

@@ -52,7 +52,7 @@ def counting(calls: list[int]) -> Callable[[Run], None]:
         ({"a": True, "b": True}, "holds"),
         ({"a": True, "b": False}, "in part"),
         ({"a": False, "b": None}, "does not hold"),
-        ({"a": None}, "not checked"),
+        ({"a": None}, "undecided"),
         ({}, "not checked"),
     ],
 )
@@ -64,11 +64,11 @@ def test_a_claim_is_one_check_or_many():
     run = Run(SQUARES, SQUARES.complete({}))
     run.claim("one", True, "4 of 4")
     run.claim("not looked at", None, "no data")
-    run.claim("many", {"a": True, "b": False})
+    run.claim("many", {"a": True, "b": False, "c": None})
     assert [claim.verdict for claim in run.claims] == ["holds", "not checked", "in part"]
     assert "**holds**: one\n\n- yes: 4 of 4" in run.markdown
-    assert "**not checked**: not looked at\n\n- not checked: no data" in run.markdown
-    assert "- yes: a\n- no: b" in run.markdown
+    assert "**not checked**: not looked at\n\n- no data" in run.markdown
+    assert "- yes: a\n- no: b\n- undecided: c" in run.markdown
 
 
 def test_everything_is_written(tmp_path):

@@ -2,6 +2,7 @@ import pickle
 from typing import Any
 
 import numpy as np
+import ot
 import pandas as pd
 import polars as pl
 import pytest
@@ -13,7 +14,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import frot
-from frot.selection import FROTSelector, correlation_score
+from frot.selection import FROTSelector
 from frot.selection._comparison import transport
 from tests.selection.planted import SIGNAL, planted
 
@@ -37,7 +38,7 @@ def test_the_planted_features_are_found_and_the_rest_is_consistent():
     assert sorted(found.ranking_) == list(range(1, 41))
     assert (found.ranking_ <= 3).tolist() == found.get_support().tolist()
     np.testing.assert_array_equal(found.scores_, found.moderated_)
-    correlation = correlation_score(X, y)
+    correlation = np.corrcoef(X.T, y == "control")[-1, :-1]
     np.testing.assert_allclose(found.combined_, found.phi_ + 4.0 * correlation**2)
     np.testing.assert_allclose(found.alpha_.sum(), 1.0)
     assert found.plan_.shape == (24, 16)
@@ -53,6 +54,16 @@ def test_the_cost_is_the_sum_of_its_parts_and_each_is_nonnegative():
     total = found.shift_ + found.shape_ + found.misalignment_
     np.testing.assert_allclose(total, found.phi_, rtol=1e-9)
     assert min(found.shift_.min(), found.shape_.min(), found.misalignment_.min()) >= 0.0
+
+
+@pytest.mark.parametrize("sizes", [(24, 16), (20, 20), (7, 13)])
+def test_shift_and_shape_are_the_wasserstein_distance_of_order_two(sizes):
+    X, y = planted(*sizes)
+    found = FROTSelector(3, scaling="paper").fit(X, y)
+    standard = (X - X.mean(axis=0)) / X.std(axis=0)
+    one, two = standard[y == "control"], standard[y == "treated"]
+    expected = np.array([ot.emd2_1d(one[:, k], two[:, k]) for k in range(X.shape[1])])
+    np.testing.assert_allclose(found.shift_ + found.shape_, expected)
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_too_many_groups_for_the_smooth_exact_solver():
 def test_a_solver_of_ones_own():
     class Lazy:
         tol, max_iter, time_limit = 1.0, 1, None
-        any_set = any_library = takes_zero_weights = False
+        any_set = any_library = False
 
         def __call__(self, problem, start=None, callback=None, progress=False):
             return "answer"

@@ -35,7 +35,7 @@ from frot.correspondence._looks import Look, Looks, read_off
 from frot.correspondence._mirror import (
     mirrored_cells,
     mirrored_image,
-    mirrored_width,
+    mirrored_size,
     without_margin,
 )
 from frot.correspondence._photo import Photo, is_blank
@@ -297,13 +297,15 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         self,
         one: PhotoFeatures,
         other: PhotoFeatures,
+        layers: LayerPair | None = None,
         masks: Sequence[Any] = (None, None),
     ) -> PairFeatures:
         """Return the features of two photographs, cell against cell, with the cells' weights.
 
-        Masks have been checked.
+        Layers are those of `layer_pair` if left out; masks have been checked.
         """
-        layers = self.layer_pair(one, other)
+        if layers is None:
+            layers = self.layer_pair(one, other)
         a = self._mass(one, masks[0], layers.source_grid, "source_mask")
         b = self._mass(other, masks[1], layers.target_grid, "target_mask")
         return PairFeatures(one, other, layers, a, b)
@@ -350,15 +352,15 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         """Return a photograph with the features of its mirror image, on as many cells."""
         settings = self.settings
         assert settings.side is not None
-        side, width = settings.side, mirrored_width(one.size[1], [f.stride for f in one.maps])
+        side, size = settings.side, mirrored_size(one.size, [layer.stride for layer in one.maps])
 
         def look() -> PhotoFeatures:
             image, _ = one.photo.resized(side, settings.enlarge, settings.antialias)
-            maps = self._maps(one.photo.name, mirrored_image(image, width))
+            maps = self._maps(one.photo.name, mirrored_image(image, size))
             return replace(one, maps=without_margin(maps, one.maps))
 
         # The margin is that of some layers, and others may have been seen with another.
-        return self._seen.get(self._key(one.photo, width), one.photo, look)
+        return self._seen.get(self._key(one.photo, size), one.photo, look)
 
     def match(self, pair: PairFeatures, outcome: Outcome) -> Match:
         """Return the match that an outcome amounts to, after Hough matching where asked.
@@ -449,7 +451,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         photo = self.photo(source)
         return self._seen.get(self._key(photo), photo, lambda: self._extracted(photo))
 
-    def _key(self, photo: Photo, mirrored: int | None = None) -> str:
+    def _key(self, photo: Photo, mirrored: tuple[int, int] | None = None) -> str:
         # Some backbones know photographs by their names.
         name = photo.name if knows_names(self.backbone) else None
         # Networks may be trained between two photographs.

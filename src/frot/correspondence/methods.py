@@ -292,14 +292,14 @@ def worst_layer(problem: MatchProblem) -> Outcome:
     return outcome
 
 
-# Steps from plan to directions and back, as in the paper's comparison.
+# Steps from plan to directions and back where `steps` asks for none, as in the paper's comparison.
 STEPS = 3
 # Up to this many features the second moments are formed.
 DENSE_UP_TO = 1500
 
 
 def subspace_robust(problem: MatchProblem) -> Outcome:
-    r"""Entropic SRW as the paper compares itself with it: k directions, three Frank-Wolfe steps.
+    r"""Entropic SRW as the paper compares itself with it: k directions, `steps` Frank-Wolfe steps.
 
     .. math::
         \Pi \leftarrow (1 - \gamma) \Pi + \gamma \arg\min_{\Pi'}
@@ -311,7 +311,7 @@ def subspace_robust(problem: MatchProblem) -> Outcome:
     X, Y = (to_numpy(side).astype(float) for side in problem.layers.vectors())
     k = min(problem.settings.rank, X.shape[1])
     plan, U = np.outer(problem.a, problem.b), np.zeros((X.shape[1], k))
-    for gamma in paper_gammas(STEPS):
+    for gamma in paper_gammas(problem.settings.steps or STEPS):
         U = _directions(X, Y, plan, k)
         P, Q = X @ U, Y @ U
         cost = (P**2).sum(axis=1)[:, None] + (Q**2).sum(axis=1)[None, :] - 2.0 * P @ Q.T

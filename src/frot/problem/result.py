@@ -51,8 +51,7 @@ class Status(Enum):
         "The search is not convex: the value is a lower bound of the truth, and the best one found."
     )
     ESTIMATE = (
-        "The value is a mean over random directions; the interval is three of its standard errors "
-        "to each side, and no proof."
+        "The value is a mean over random directions, an estimate; the interval is proven, and wide."
     )
 
     @property

@@ -25,6 +25,7 @@ from frot._base.arrays import UNIT, to_numpy
 from frot.costs.protocol import blocks
 from frot.plans.lazy import LazyPlan
 from frot.plans.plan import Plan
+from frot.problem.adversary import SimplexFamily
 from frot.problem.problem import Problem
 
 
@@ -65,7 +66,7 @@ def plain_lower(problem: Problem, alpha: Any, g: Any) -> PlainLower:
     """Make potentials of the columns feasible without eps, and return what they prove."""
     alpha, g = (np.asarray(to_numpy(part), dtype=float) for part in (alpha, g))
     adversary, a, b = problem.adversary, problem.a, problem.b
-    if not adversary.contains(alpha):
+    if isinstance(adversary, SimplexFamily) and not adversary.contains(alpha):
         alpha = adversary.project(alpha)
     f, g = _minima(problem, alpha, np.where(np.isfinite(g), g, 0.0))
     by = problem.marginals.shift(a, f, b, g) if problem.marginals.soft else 0.0

@@ -95,10 +95,10 @@ def equitable(
     problem = make_problem(lambda: StackedCosts(stack), terms, labels)
 
     def search(small: Problem, rows: np.ndarray, cols: np.ndarray) -> Result:
-        pool = _Pool(small, stack[:, rows][:, :, cols])
+        split = _Split(small, stack[:, rows][:, :, cols])
         return finish(
             lambda: drive(
-                chain([pool.first()], pool.offers()),
+                chain([split.first()], split.offers()),
                 small,
                 solver="equitable(HiGHS)",
                 tol=limits.tol,
@@ -107,7 +107,7 @@ def equitable(
                 callback=callback,
                 progress=progress,
             ),
-            lambda result: replace(result, chosen=Chosen("costs", pool.shares, labels)),
+            lambda result: replace(result, chosen=Chosen("costs", split.shares, labels)),
         )
 
     return finish(
@@ -117,8 +117,8 @@ def equitable(
 
 
 @dataclass(eq=False)
-class _Pool:
-    """Arcs (group, row, column) that the linear program may use, and the best split found."""
+class _Split:
+    """Arcs (group, row, column) that the linear program may use, and the best split so far."""
 
     problem: Problem
     stack: np.ndarray
@@ -126,38 +126,56 @@ class _Pool:
     shares: np.ndarray = field(init=False)
     upper: float = np.inf
 
-    def first(self) -> Offer:
-        """Split in inverse proportion to the mean costs, moved at the cheapest of each arc."""
-        means = self.problem.independent
-        weights = np.where(means > 0.0, 1.0 / np.where(means > 0.0, means, 1.0), 0.0)
-        if (means == 0.0).any():
-            weights = (means == 0.0).astype(float)
-        weights /= weights.sum()
+    def __post_init__(self) -> None:
         self.known = np.zeros(self.stack.shape, dtype=bool)
+
+    def first(self) -> Offer:
+        """Split some plan in inverse proportion to the mean costs; what is free does all."""
+        means = self.problem.independent
+        free = means == 0.0
+        weights = free.astype(float) if free.any() else 1.0 / means
+        weights /= weights.sum()
         rows, cols, mass = fill(self.problem.a, self.problem.b)
         self.known[:, rows, cols] = True
-        lower = self._transport(weights)
         parts = np.zeros(self.stack.shape)
         parts[:, rows, cols] = weights[:, None] * mass
-        return Offer(self.judge(parts), lower)
+        return Offer(self._judge(parts), self._transport(weights))
 
     def offers(self) -> Iterator[Offer]:
-        """Solve on the known arcs, price all others, and let those in that pay, until none does."""
-        before = -1
-        while int(self.known.sum()) > before:
+        """Solve on the known arcs, price all others, and let those in that pay."""
+        while True:
+            try:
+                parts, weights, g = self._solve()
+            except SolverError:
+                # HiGHS gave up: the bounds so far are the answer.
+                return
             before = int(self.known.sum())
-            parts, weights, g = self._program()
             lower = self._prove(weights, g, self._least(weights))
-            yield Offer(self.judge(parts), lower)
-            self._enter(weights, lower)
+            self._enter(weights[:, None, None] * self.stack - lower.f[:, None] - lower.g)
             if int(self.known.sum()) == before:
-                # Prices are right to HiGHS's tolerance: those of an exact transport may add arcs.
+                # The program's potentials are right to its tolerance; an exact transport adds the
+                # last digits, and arcs.
                 lower = self._transport(weights)
-                yield Offer(None, lower)
-                self._enter(weights, lower)
+            yield Offer(self._judge(parts), lower)
+            if int(self.known.sum()) == before:
+                return
+
+    def _solve(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Solve the program on the known arcs; return parts of the plan, weights, and g."""
+        groups, rows, cols = np.nonzero(self.known)
+        costs = np.zeros((len(self.stack), len(groups)))
+        costs[groups, np.arange(len(groups))] = self.stack[groups, rows, cols]
+        unit = self.upper if 0.0 < self.upper < np.inf else 1.0
+        program = EpigraphProgram(self.problem.a, self.problem.b, rows, cols, costs, unit=unit)
+        vertex = program.solve()
+        if vertex is None:
+            raise SolverError("HiGHS found no plan for equitable transport")
+        parts = np.zeros(self.stack.shape)
+        parts[groups, rows, cols] = vertex.mass
+        return parts, vertex.alpha, vertex.g
 
     def _transport(self, weights: np.ndarray) -> Lower:
-        """Transport at min_l lambda_l C_l; the arcs it uses enter."""
+        """Transport exactly at min_l lambda_l C_l; the arcs it uses enter."""
         least = self._least(weights)
         found = NetworkSimplex()(least, self.problem.a, self.problem.b)
         rows, cols, _ = found.plan.arcs()
@@ -173,49 +191,31 @@ class _Pool:
         proven = lower_bound(Problem(costs, self.problem.a, self.problem.b), np.ones(1), g)
         return replace(proven, alpha=weights)
 
-    def _enter(self, weights: np.ndarray, lower: Lower) -> None:
+    def _enter(self, reduced: np.ndarray) -> None:
         """Let in the arcs of each row and column that pay most."""
-        reduced = weights[:, None, None] * self.stack - lower.f[:, None] - lower.g
         reduced = np.where(self.known, np.inf, reduced)
-        scale = float(self.problem.typical_cost) or 1.0
         for axis in (1, 2):
             count = min(ENTER, reduced.shape[axis])
             least = np.partition(reduced, count - 1, axis=axis).take([count - 1], axis=axis)
-            self.known |= (reduced <= np.minimum(least, 0.0)) & (reduced < 1e-12 * scale)
+            self.known |= (reduced <= np.minimum(least, 0.0)) & (reduced < 0.0)
 
-    def _program(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Solve on the known arcs: parts of the plan, (L, n, m), weights of the groups, and g."""
-        groups, rows, cols = np.nonzero(self.known)
-        costs = np.zeros((len(self.stack), len(groups)))
-        costs[groups, np.arange(len(groups))] = self.stack[groups, rows, cols]
-        unit = self.upper if 0.0 < self.upper < np.inf else 1.0
-        program = EpigraphProgram(self.problem.a, self.problem.b, rows, cols, costs, unit=unit)
-        vertex = program.solve()
-        if vertex is None:
-            raise SolverError("HiGHS found no plan for equitable transport")
-        parts = np.zeros(self.stack.shape)
-        parts[groups, rows, cols] = vertex.mass
-        return parts, vertex.alpha, vertex.g
-
-    def judge(self, parts: np.ndarray) -> Upper:
-        """Round the whole plan to its marginals, split it as found, and take the largest cost."""
+    def _judge(self, parts: np.ndarray) -> Upper:
+        """Round the whole plan to its marginals, split it as it was, and take the largest cost."""
+        a, b = self.problem.a, self.problem.b
         whole = parts.sum(axis=0)
-        rows, cols = np.nonzero(whole)
-        given = Plan.from_arcs(rows, cols, whole[rows, cols], whole.shape)
-        plan = round_plan(given, self.problem.a, self.problem.b)
-        rows, cols, mass = plan.arcs()
-        share = np.zeros((len(parts), len(mass)))
-        known = whole[rows, cols] > 0.0
-        share[:, known] = parts[:, rows[known], cols[known]] / whole[rows[known], cols[known]]
+        dense = np.asarray(round_plan(Plan(whole, copy=False), a, b))
+        split = np.divide(parts, whole, out=np.zeros_like(parts), where=whole > 0.0)
         # Mass that rounding put where there was none goes to the cost that is least there.
-        added = np.flatnonzero(~known)
-        share[self.stack[:, rows[added], cols[added]].argmin(axis=0), added] = 1.0
-        split = share * mass
-        phi = (split * self.stack[:, rows, cols]).sum(axis=1)
+        rows, cols = np.nonzero((whole <= 0.0) & (dense > 0.0))
+        split[self.stack[:, rows, cols].argmin(axis=0), rows, cols] = 1.0
+        parts = split * dense
+        phi = np.einsum("lij,lij->l", parts, self.stack)
+        rows, cols = np.nonzero(dense)
+        plan = Plan.from_arcs(rows, cols, dense[rows, cols], dense.shape)
         value = float(phi.max())
         bound = value * (1.0 + summation(plan) + 8.0 * UNIT)
-        error = marginal_error(plan, self.problem.a, self.problem.b)
+        error = marginal_error(plan, a, b)
         bound += error.level * value + error.spread * float(self.problem.sizes.max())
         if bound < self.upper:
-            self.upper, self.shares = bound, split.sum(axis=1)
+            self.upper, self.shares = bound, parts.sum(axis=(1, 2))
         return Upper(bound, value, plan, phi)

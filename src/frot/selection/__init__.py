@@ -14,12 +14,6 @@ require("joblib", "selection")
 require("sklearn", "selection")
 
 from frot.selection._anndata import rank_genes  # noqa: E402
-from frot.selection._baselines import (  # noqa: E402
-    correlation_score,
-    mmd_score,
-    mrmr_scores,
-    wasserstein_score,
-)
 from frot.selection._comparison import Comparison, Parts  # noqa: E402
 from frot.selection._page import write_selection_report  # noqa: E402
 from frot.selection._pathway_test import PathwayTest, pathway_test  # noqa: E402
@@ -36,9 +30,6 @@ __all__ = [
     "PathwayTest",
     "PermutationTest",
     "Samples",
-    "correlation_score",
-    "mmd_score",
-    "mrmr_scores",
     "pathway_test",
     "permutation_test",
     "plot_pathways",
@@ -46,7 +37,6 @@ __all__ = [
     "plot_volcano",
     "rank_genes",
     "read_samples",
-    "wasserstein_score",
     "write_selection_pictures",
     "write_selection_report",
 ]

@@ -25,9 +25,8 @@ class Solver(Protocol):
     """A frozen dataclass with ``tol``, ``max_iter`` and ``time_limit`` that can be called.
 
     It declares what it takes: `any_set` of weights besides the (capped) simplex, arrays of
-    `any_library`, points of weight zero (`takes_zero_weights`). What it does not declare is refused
-    by name, or kept from it. One that has `penalties` takes problems whose marginals need not be
-    kept, too.
+    `any_library`. What it does not declare is refused by name. One that has `penalties` takes
+    problems whose marginals need not be kept, too.
     """
 
     @property
@@ -55,11 +54,6 @@ class Solver(Protocol):
         """Whether arrays of other libraries are worked on where they are."""
         ...
 
-    @property
-    def takes_zero_weights(self) -> bool:
-        """Whether points without weight may stay in the problem."""
-        ...
-
     def __call__(
         self,
         problem: Problem,
@@ -77,7 +71,7 @@ class Solver(Protocol):
 
 # What a solver has, besides that it can be called with a problem.
 PARTS = (
-    "tol", "max_iter", "time_limit", "check", "any_set", "any_library", "takes_zero_weights",
+    "tol", "max_iter", "time_limit", "check", "any_set", "any_library",
 )  # fmt: skip
 
 SOLVERS: dict[str, Solver] = {

@@ -87,11 +87,6 @@ class Driven(ABC):
         return False
 
     @property
-    def takes_zero_weights(self) -> bool:
-        """Whether points without weight may stay in the problem."""
-        return False
-
-    @property
     def end(self) -> Status:
         """What it means that there are no more offers."""
         return Status.STALLED

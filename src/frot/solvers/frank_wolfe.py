@@ -147,11 +147,6 @@ class FrankWolfe(Driven):
         """Whether the last plan is returned, as in the paper, even if an earlier one was better."""
         return self.step == "paper"
 
-    @property
-    def takes_zero_weights(self) -> bool:
-        """With Sinkhorn they cost nothing, and plans stay lazy."""
-        return keeps_potentials(self.oracle)
-
     def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
         """Step by the chosen rule; warn at the end if the oracle failed in between."""
         rule = {

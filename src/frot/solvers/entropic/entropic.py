@@ -87,11 +87,6 @@ class Entropic(Driven):
             raise InputError("eps: Entropic needs eps > 0; pass eps=... or use solver='exact'")
 
     @property
-    def takes_zero_weights(self) -> bool:
-        """Points of zero weight get the potentials that the others imply."""
-        return True
-
-    @property
     def penalties(self) -> frozenset[str]:
         """Supports the penalty "kl"."""
         return frozenset({"kl"})

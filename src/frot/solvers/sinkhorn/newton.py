@@ -160,7 +160,7 @@ def _longest(terms: BatchTerms, at: Point, dg: Any, dalpha: Any) -> Any:
         reach = xp.minimum(reach, xp.min(ratio, axis=1, keepdims=True))
     size = terms.scale[:, 0] + xp.max(xp.abs(at.f), axis=1) + xp.max(xp.abs(at.g), axis=1)
     far = xp.max(xp.abs(dg), axis=1)
-    share = FARTHEST * size / xp.where(far > 0.0, far, xp.ones_like(far))
+    share = xp.where(far > FARTHEST * size, FARTHEST * size / xp.clip(far, 1e-300, None), 1.0)
     return xp.minimum(xp.clip(INSIDE * reach, None, 1.0), share[:, None])
 
 

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 
 from frot._base.stopping import no_deadline
-from frot.costs.geometry import Geometry, stand_ins, standing_in
+from frot.costs.geometry import Geometry
 from frot.plans.lazy import LazyPlan
 from frot.problem.bounds import Lower, Upper, cheap_lower_bound
 from frot.problem.problem import Problem
 from frot.solvers.sinkhorn._fused import FusedEngine
 from frot.solvers.sinkhorn._stream import StreamEngine
-from frot.solvers.sinkhorn.absent import potentials_at
 from frot.solvers.sinkhorn.ascent import Ascent
 from frot.solvers.sinkhorn.certificate import Certificate, certify, certify_product, proving
 from frot.solvers.sinkhorn.dense import DIRECT_FROM, DenseEngine, dense_bytes
@@ -32,15 +31,13 @@ class EntropicRun:
     """One entropic problem and the engine for it.
 
     Matrices that fit the problem's memory budget are kept; beyond it the kernel is streamed, by
-    fused kernels where the points are on a CUDA device and Triton is installed. Points without
-    weight stand where others do.
+    fused kernels where the points are on a CUDA device and Triton is installed.
     """
 
     def __init__(self, problem: Problem, tol: float) -> None:
         self.problem, self.tol = problem, tol
         _, n, m = problem.shape
-        self.true = problem.costs.geometry()
-        geometry = standing_in(self.true, problem.a[None], problem.b[None])
+        geometry = problem.costs.geometry()
         terms = BatchTerms.of(
             geometry.home.double(), problem.a[None], problem.b[None], problem.adversary,
             problem.eps, problem.sizes[None],
@@ -67,14 +64,9 @@ class EntropicRun:
         count = self.problem.shape[0]
         first = np.full(count, 1.0 / count) if alpha is None else alpha
         first = home.bring(first[None])
-        if g is not None and np.isfinite(g[self.problem.b > 0.0]).all():
-            return first, home.bring(self._standing(g[None]))
+        if g is not None and np.isfinite(g).all():
+            return first, home.bring(g[None])
         return self.engine.first_weights(first) if alpha is None else (first, None)
-
-    def _standing(self, g: np.ndarray) -> np.ndarray:
-        """Give points without weight the potentials, (1, m), of those at whose places they are."""
-        places = stand_ins(self.problem.b[None])
-        return g if places is None else g[:, places[0]]
 
     def in_double(self, ascent: Ascent) -> Ascent:
         """Go on in double precision from where an ascent in single precision is."""
@@ -122,10 +114,6 @@ class EntropicRun:
     def lower(self, proof: Certificate) -> Lower:
         """The dual value, and the potentials that have it."""
         f, g = proving(self.engine.double(), proof.f, proof.g)
-        precise = self.engine.double()
-        if self.true is not precise.geometry:
-            # Points without weight get the potentials of their true places.
-            f, g = potentials_at(self.true, precise.terms, proof.alpha, f, g)
         slack = float(proof.slack[0])
         return Lower(float(proof.lower[0]), proof.alpha[0, :], f[0, :], g[0, :], slack)
 
