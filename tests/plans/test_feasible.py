@@ -6,7 +6,6 @@ from fractions import Fraction
 
 import hypothesis.strategies as st
 import numpy as np
-import pytest
 from hypothesis import given
 
 from frot import Plan
@@ -55,7 +54,10 @@ def test_the_error_that_is_told_covers_the_error_there_is(seed, digits):
     rng = np.random.default_rng(seed)
     a, b = uneven(rng, 6, digits), uneven(rng, 5, digits)
     plan = round_plan(Plan(np.outer(a, b) * rng.uniform(0.5, 1.5, (6, 5))), a, b)
-    assert exact_errors(plan, a, b) <= marginal_error(plan, a, b).level * (1.0 + 1e-9) + 4.0 * UNIT * 1e-3
+    assert (
+        exact_errors(plan, a, b)
+        <= marginal_error(plan, a, b).level * (1.0 + 1e-9) + 4.0 * UNIT * 1e-3
+    )
 
 
 @given(seeds, st.sampled_from([0.0, 6.0, 12.0]))

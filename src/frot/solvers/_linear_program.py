@@ -71,7 +71,9 @@ class LinearProgram(Driven):
             raise DeadlineError
         rows, cols = np.divmod(np.arange(n * m), m)
         costs = problem.costs.at(rows, cols)
-        unit, cap = problem.typical_cost or 1.0, problem.adversary.cap
+        # Where a few huge costs make the mean, the value may be near either.
+        unit = float(np.sqrt(problem.typical_cost * problem.mean_cost)) or 1.0
+        cap = problem.adversary.cap
         program = EpigraphProgram(problem.a, problem.b, rows, cols, costs, self.method, cap, unit)
         try:
             vertex = program.solve(presolve=True)
