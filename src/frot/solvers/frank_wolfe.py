@@ -266,7 +266,7 @@ def _corrective_steps(run: OracleRun, start: Start) -> Iterator[Offer]:
     if alpha is None:
         # At eta = 0 the adversary's answer to a b^T is a single group; all of them say more.
         smooth = problem.adversary.eta or 0.1 * problem.mean_cost or 1.0
-        _, alpha = _family(problem).having(smooth, problem.adversary.log_prior).best(phi)
+        _, alpha = problem.simplex.having(smooth, problem.adversary.log_prior).best(phi)
     unit = problem.typical_cost or 1.0
     best_lower, best_upper, centre = -np.inf, np.inf, alpha
     idle = 0
@@ -280,7 +280,7 @@ def _corrective_steps(run: OracleRun, start: Start) -> Iterator[Offer]:
         width = (best_upper - best_lower) / unit
         # Rough mixtures keep alpha inside the simplex while the bounds are far apart.
         accuracy = 1e-10 if not np.isfinite(width) else min(1e-3, max(1e-2 * width, 1e-13))
-        weights, answer = best_mixture(phis, _family(problem), unit, accuracy)
+        weights, answer = best_mixture(phis, problem.simplex, unit, accuracy)
         alpha = SMOOTHING * centre + (1.0 - SMOOTHING) * answer
         mixed_phi = phis @ weights
         value, _ = problem.adversary.best(mixed_phi)
@@ -300,12 +300,6 @@ def _corrective_steps(run: OracleRun, start: Start) -> Iterator[Offer]:
             return
         if len(known) > PLANS_KEPT:
             known = [at for at, weight in zip(known, weights, strict=True) if weight > 1e-9]
-
-
-def _family(problem: Problem) -> SimplexFamily:
-    """The adversary, which is of the family wherever this solver was let in."""
-    assert isinstance(problem.adversary, SimplexFamily)
-    return problem.adversary
 
 
 def line_search(

@@ -64,7 +64,7 @@ class Restricted:
         """Weights of all groups, zero outside the restricted problem."""
         alpha = np.zeros(self.problem.shape[0])
         alpha[self.groups] = self.interior.alpha
-        return self.problem.adversary.project(alpha)
+        return self.problem.simplex.project(alpha)
 
     def bounds(self) -> tuple[Upper, Lower, np.ndarray]:
         """Bounds of the full problem, and the reduced costs of all its arcs (interior's units)."""

@@ -166,7 +166,7 @@ def seed_arcs(problem: Problem, sweeps: Sweeps, move_weights: bool) -> Seed:
         kept.append(cheapest(_reduced(sweeps), ARCS_PER_ROUND))
         phi = problem.costs.inner(Plan(sweeps.plan, copy=False)) / unit
         alpha = sweeps.alpha * np.exp(np.maximum((phi - phi.max()) / SEED_STEP, -SEED_FALL))
-        sweeps = rough_sweeps(problem, problem.adversary.project(alpha), sweeps.g)
+        sweeps = rough_sweeps(problem, problem.simplex.project(alpha), sweeps.g)
     kept.append(nearest(_reduced(sweeps), ARCS_PER_POINT))
     kept.append(_feasible_arcs(problem, sweeps))
     return Seed(sweeps.alpha, sweeps.f, sweeps.g, np.unique(np.concatenate(kept)))
@@ -201,7 +201,7 @@ def soft_seed(problem: Problem, start: Start, unit: float) -> Seed:
     at = ascent.at
     alpha, f, g = (np.asarray(to_numpy(part)[0], dtype=float) for part in (at.alpha, at.f, at.g))
     f, g = (np.where(np.isfinite(part), part, 0.0) for part in (f, g))
-    alpha = problem.adversary.project(alpha)
+    alpha = problem.simplex.project(alpha)
     reduced = problem.costs.mix(alpha) - f[:, None]
     reduced -= g
     return Seed(alpha, f, g, nearest(reduced, ARCS_PER_POINT))
