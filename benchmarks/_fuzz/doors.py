@@ -146,7 +146,7 @@ def _wasserstein(rng: Rng, kind: str, data: str) -> Case:
 
 def _distance(rng: Rng, kind: str, data: str) -> Case:
     clouds = POINTS[data](rng, _shape(rng))
-    spec, members = groups(rng, clouds.X.shape[1])
+    spec, members = groups(rng, clouds.X.shape[1], covering=True)
     metric, p = pick(rng, ("euclidean", 2.0), ("euclidean", 2.0), ("euclidean", 1.0),
                      ("cityblock", 1.0), ("chebyshev", 3.0))  # fmt: skip
     problem = PointProblem(clouds.X, clouds.Y, members, metric, p, clouds.a, clouds.b)
@@ -200,7 +200,7 @@ def _pairwise(rng: Rng, kind: str, data: str) -> Case:
     shape = _shape(rng)
     drawn = [POINTS[data](rng, shape) for _ in range(2)]
     clouds = [(drawn[0].X, drawn[0].a), (drawn[0].Y, drawn[0].b), (drawn[1].X, drawn[1].a)]
-    spec, members = groups(rng, drawn[0].X.shape[1])
+    spec, members = groups(rng, drawn[0].X.shape[1], covering=True)
     metric, p = pick(rng, ("euclidean", 2.0), ("cityblock", 1.0))
     problems = tuple(
         PointProblem(one[0], other[0], members, metric, p, one[1], other[1])

@@ -47,8 +47,8 @@ def weights(rng: Rng, count: int) -> np.ndarray | None:
     return drawn / drawn.sum()
 
 
-def groups(rng: Rng, features: int) -> tuple[Any, list[list[int]]]:
-    """Draw groups of features: as a user writes them, and their members."""
+def groups(rng: Rng, features: int, covering: bool = False) -> tuple[Any, list[list[int]]]:
+    """Draw groups of features: as a user writes them, and their members; or `covering` all."""
     kind = pick(rng, "default", "each", "all", "sizes", "lists", "mapping")
     if kind in ("default", "each"):
         return (None if kind == "default" else "each"), [[at] for at in range(features)]
@@ -63,6 +63,9 @@ def groups(rng: Rng, features: int) -> tuple[Any, list[list[int]]]:
         sorted(rng.permutation(features)[: rng.integers(1, features + 1)].tolist())
         for _ in range(int(rng.integers(1, 5)))
     ]
+    left_out = sorted(set(range(features)).difference(*members))
+    if covering and left_out:
+        members.append(left_out)
     if kind == "mapping":
         return {f"set {at}": member for at, member in enumerate(members)}, members
     return members, members

@@ -22,7 +22,7 @@ from frot.problem.problem import Problem
 from frot.problem.result import Result, Status
 from frot.problem.terms import ProblemTerms, amount_at, check_terms
 from frot.solvers import Callback, Start
-from frot.solvers.choose import Solver, choose_solver
+from frot.solvers.choose import Solver, choose_solver, refuse_exact
 
 
 def on_accelerator(home: Home | None) -> bool:
@@ -41,15 +41,18 @@ def check_options(
     start: Any = None,
     callback: Any = None,
     progress: Any = False,
+    on_a_line: bool = False,
     **given: Any,
 ) -> tuple[ProblemTerms, SolverRun]:
     """Check the options that `solve`, `solve_costs` and `pairwise` share, before any work.
 
-    Costs have the given shape, and arrays are at `home`. What is `given` besides a solver and its
-    limits is for `check_terms`.
+    Costs have the given shape, and arrays are at `home`; points may be `on_a_line`, where
+    transport is sorting. What is `given` besides a solver and its limits is for
+    `check_terms`.
     """
-    auto, on_device = isinstance(solver, str) and solver == "auto", on_accelerator(home)
-    terms = check_terms(shape, **given, eps_if_needed=auto, on_device=on_device)
+    terms = check_terms(shape, **given)
+    if isinstance(solver, str) and solver == "auto":
+        refuse_exact(shape, terms, on_accelerator(home), on_a_line)
     chosen = choose_solver(solver, shape, terms, tol=tol, max_iter=max_iter, time_limit=time_limit)
     run = SolverRun(chosen, start, callback, progress)
     run.check(shape)

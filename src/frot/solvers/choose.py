@@ -83,6 +83,50 @@ SOLVERS: dict[str, Solver] = {
 }
 
 
+# Pairs of points up to which "auto" takes `Exact`: a minute at worst.
+EXACT_UP_TO = 36_000_000
+
+
+def refuse_exact(
+    shape: tuple[int, ...], terms: ProblemTerms, on_device: bool, on_a_line: bool = False
+) -> None:
+    """Refuse eps = 0 where "auto" would take `Exact` and it is too slow, or cannot use the device.
+
+    Partial transport and other sets of weights have no eps, and run on the host; points on a line
+    are sorted, however many there are.
+
+    Examples
+    --------
+    >>> from frot.problem.terms import check_terms
+    >>> shape = (1, 6_100, 6_000)
+    >>> refuse_exact(shape, check_terms(shape), on_device=False)
+    Traceback (most recent call last):
+    ...
+    frot.InputError: eps: is 0, and 6100 x 6000 points are too many for solver='auto' ...
+    >>> refuse_exact(shape, check_terms(shape, eps=0.1), on_device=False)
+    """
+    if terms.regularisation[1] > 0.0 or not terms.adversary.on_simplex or terms.penalty == "tv":
+        return
+    _, n, m = shape
+    sorts = on_a_line and terms.tau is None and terms.normalise == "none"
+    if on_device:
+        why = "the arrays are on a device, where there is no exact solver"
+        other = "pass arrays of the host"
+    elif n * m > EXACT_UP_TO and not sorts:
+        why = (
+            f"{n} x {m} points are too many for solver='auto' to solve exactly (36 million pairs "
+            "at most)"
+        )
+        other = "solver='exact' tries all the same"
+    else:
+        return
+    raise InputError(
+        f"eps: is 0, and {why}; pass eps=frot.relative(0.02) to frot.solve, which is another "
+        "objective: it adds the entropy of the plan, with 2 % of the mean cost as eps, and "
+        f"result.unregularised is an interval for eps = 0. Or {other}"
+    )
+
+
 def choose_solver(
     solver: Any, shape: tuple[int, ...], terms: ProblemTerms, **limits: float | None
 ) -> Solver:
