@@ -106,7 +106,7 @@ class TestMarginalError:
 
     def test_a_factor_of_all_columns_is_no_spread(self):
         half = np.array([0.5, 0.5])
-        error = marginal_error(Plan(np.eye(2) * 0.75), half, half)
+        error = marginal_error(Plan.from_arcs([0, 1], [0, 1], [0.75, 0.75], (2, 2)), half, half)
         assert error == (0.0, 0.5)
 
     def test_mass_where_there_is_no_weight(self):

@@ -196,7 +196,7 @@ def marginal_error(plan: Plan, a: np.ndarray, b: np.ndarray) -> MarginalError:
     Examples
     --------
     >>> half = np.array([0.5, 0.5])
-    >>> marginal_error(Plan(np.eye(2) / 2), half, half)
+    >>> marginal_error(Plan.from_arcs([0, 1], [0, 1], half, (2, 2)), half, half)
     MarginalError(spread=0.0, level=0.0)
     """
     if plan.proven_marginals is not None:

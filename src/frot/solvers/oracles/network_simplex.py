@@ -99,7 +99,13 @@ class NetworkSimplex:
         plan = Plan.from_arcs(
             rows, where - m * rows, flow.plan.ravel()[where], (n, m), in_order=True
         )
-        return Transport(plan, f + flow.f * unit, g + flow.g * unit, flow.solved)
+        more_f, more_g = flow.f, flow.g
+        # Points without weight are no part of POT's tree: they get what the others leave them.
+        rows_left, cols_left = a == 0.0, b == 0.0
+        if rows_left.any() or cols_left.any():
+            more_g[cols_left] = (reduced - more_f[:, None])[~rows_left][:, cols_left].min(axis=0)
+            more_f[rows_left] = (reduced[rows_left] - more_g).min(axis=1)
+        return Transport(plan, f + more_f * unit, g + more_g * unit, flow.solved)
 
 
 def _reduce(M: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
