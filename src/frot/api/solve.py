@@ -12,7 +12,7 @@ import numpy as np
 from frot._base.arrays import device_room, find_home, to_numpy
 from frot._base.errors import InputError
 from frot._base.spelling import second_names
-from frot._base.stopping import deadline, finish
+from frot._base.stopping import deadline
 from frot._base.validate import (
     check_costs,
     check_metric,
@@ -34,7 +34,7 @@ from frot.costs.build import is_line
 from frot.costs.metrics import factored_metric
 from frot.groups.groups import Groups
 from frot.problem.adversary import SimplexFamily
-from frot.problem.result import Result
+from frot.problem.result import Result, handed_out
 from frot.problem.terms import ProblemTerms, Relative, amount_at, check_amount
 from frot.solvers import Callback
 from frot.solvers.choose import Solver
@@ -195,7 +195,8 @@ def solve(
     with deadline(run.solver.time_limit), device_room("X, Y", needed, way):
         known = {"points": (X, Y), "groups": parsed, "memory_budget": memory_budget}
         problem = make_problem(make, terms, parsed.names, **known)
-        return finish(lambda: run(problem), lambda result: result.at(home))
+        result = run(problem)
+    return handed_out(result.at(home))
 
 
 @second_names
@@ -265,7 +266,8 @@ time_limit, start, callback, progress :
     room = device_room("C", needed, "pass fewer points, or points to frot.solve, which can stream")
     with deadline(run.solver.time_limit), room:
         problem = make_problem(make, terms, labels)
-        return finish(lambda: run(problem), lambda result: result.at(home))
+        result = run(problem)
+    return handed_out(result.at(home))
 
 
 def solved_in_place(solver: Solver, terms: ProblemTerms) -> bool:

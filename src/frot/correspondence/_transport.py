@@ -12,14 +12,13 @@ import numpy as np
 
 from frot._base.arrays import Home, at_least, quiet, to_numpy
 from frot._base.errors import InputError, collect_warnings
-from frot._base.stopping import finish
 from frot._base.validate import check_names, check_number, check_prior, check_weights
 from frot.api.run import SolverRun, make_problem
 from frot.correspondence._cosines import row_blocks
 from frot.correspondence._layer_costs import GridGeometry
 from frot.costs import MEMORY_BUDGET, DeviceCosts, StackedCosts
 from frot.problem.adversary import Simplex
-from frot.problem.result import Result
+from frot.problem.result import Result, handed_out
 from frot.problem.terms import Relative, check_terms
 from frot.solvers.choose import Solver, choose_solver
 from frot.solvers.entropic.entropic import Entropic
@@ -99,7 +98,7 @@ def solve_layers(
     # The paper's steps end where they end.
     with collect_warnings() if getattr(chosen, "keep_last", False) else nullcontext():
         home = None if costs.home.library == "numpy" else costs.home
-        return finish(lambda: run(problem), lambda result: result.at(home))
+        return handed_out(run(problem).at(home))
 
 
 def _stacked(costs: GridGeometry) -> StackedCosts:

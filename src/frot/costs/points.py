@@ -604,8 +604,8 @@ class FactoredCosts(Costs):
             error = error + 4.0 * (share + 4.0 * UNIT) * self._reach
         return error
 
-    @cached_property
-    def peaks(self) -> np.ndarray:
+    @property
+    def peaks(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The squares of the features' ranges, summed over each group: no cost is larger, (L,)."""
         least, most = self._ends
         return self._pool((most - least) ** 2)
@@ -629,7 +629,7 @@ class FactoredCosts(Costs):
             least, most = least - self.centre, most - self.centre
         return np.maximum(most, -least) ** 2
 
-    @cached_property
+    @property
     def _ends(self) -> tuple[np.ndarray, np.ndarray]:
         """The smallest and the largest coordinate of every feature."""
         X, Y = self.points

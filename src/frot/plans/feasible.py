@@ -207,7 +207,7 @@ def marginal_error(plan: Plan, a: np.ndarray, b: np.ndarray) -> MarginalError:
         if not low > -1.0:
             return MarginalError(np.inf, np.inf)
         spread += (high - low) / (1.0 + high) * (1.0 + 8.0 * UNIT)
-        level = max(level, high, -low)
+        level = max(level, high, -low / (1.0 + low))
     return MarginalError(spread, level)
 
 

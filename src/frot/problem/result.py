@@ -18,6 +18,7 @@ from frot._base.arrays import Home, read_only, to_numpy
 from frot._base.contract import gap_floor, relative_gap
 from frot._base.errors import require
 from frot._base.files import write_archive
+from frot._base.stopping import Interrupted
 from frot.groups.groups import Groups
 from frot.plans.plan import Plan, PlanAt
 from frot.problem.problem import Problem
@@ -525,6 +526,29 @@ class Result:
             f"Result(value={self.value:.10g}, lower={self.lower:.10g}, upper={self.upper:.10g}, "
             f"gap={self.gap:.1e}, status={self.status!r}, solver={self.solver!r})"
         )
+
+
+def handed_out(result: Result, whole: Any = None) -> Any:
+    """Return a result, or the whole that it is a part of; after Ctrl-C raise `Interrupted` with it.
+
+    What works on results on their way out need not know: only doors call this, last of all.
+
+    Examples
+    --------
+    >>> import frot
+    >>> res = frot.solve([[0.0]], [[1.0]])
+    >>> handed_out(res) is res
+    True
+    >>> try:
+    ...     handed_out(replace(res, status=Status.INTERRUPTED))
+    ... except frot.Interrupted as stop:
+    ...     stop.result.value
+    1.0
+    """
+    found = result if whole is None else whole
+    if result.status is Status.INTERRUPTED:
+        raise Interrupted(found)
+    return found
 
 
 def _finite(value: float) -> float | None:

@@ -12,7 +12,7 @@ from frot._base.stopping import seconds_left
 from frot.costs.protocol import UNIT, Line
 from frot.plans.line import line_arcs, line_cost, line_potentials
 from frot.plans.plan import Plan
-from frot.problem.bounds import Lower, Upper, lower_bound, upper_bound
+from frot.problem.bounds import FAINT, Lower, Upper, lower_bound, upper_bound
 from frot.problem.problem import Problem
 from frot.solvers.drive import Driven, Offer
 from frot.solvers.exact.column_generation import column_generation, column_generation_suits
@@ -180,7 +180,7 @@ def on_a_line(problem: Problem, line: Line) -> Offer:
     arcs = line_arcs(x, y, problem.a, problem.b)
     rows, cols, mass = arcs
     cost = line_cost(x, y, arcs, p)
-    error = (0.5 * len(mass) + 8.0 * p + 8.0) * UNIT * cost
+    error = (0.5 * len(mass) + 8.0 * p + 8.0) * UNIT * cost + FAINT * problem.mean_cost
     phi = np.array([cost])
     value, alpha = problem.adversary.best(phi)
     plan = Plan.from_arcs(rows, cols, mass, problem.shape[1:])
