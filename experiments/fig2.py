@@ -110,7 +110,7 @@ def tell(run: Run, lp: frot.Result, others: list[frot.Result], over_eps: list[An
             "One group decides alone, so that every small η gives ordinary transport on that "
             "group: this problem cannot tell good min-max solvers from bad ones."
         )
-    apart = max(float(np.abs(other.plan - lp.plan).max()) for other in others)
+    apart = max(float(np.abs(other.plan.dense() - lp.plan.dense()).max()) for other in others)
     run.note(
         f"The exact solver and HiGHS's interior point end at plans that differ by {apart:.0e} from "
         "the LP's"

@@ -16,6 +16,7 @@ from frot import Plan, Problem, Simplex
 from frot.costs import MEMORY_BUDGET, StackedCosts, build_costs
 from frot.groups.groups import Groups
 from frot.plans.feasible import northwest, round_plan
+from frot.plans.plan import is_sparse
 from frot.problem.bounds import (
     c_transforms,
     cheap_lower_bound,
@@ -85,7 +86,7 @@ class TestRoundPlan:
         a, b = np.array([0.5, 0.5]), np.array([0.25, 0.75])
         plan = Plan.from_arcs([0, 0, 1], [0, 1, 1], [0.25, 0.25, 0.5], (2, 2))
         done = round_plan(plan, a, b)
-        assert done.is_sparse
+        assert is_sparse(done)
         assert np.array_equal(np.asarray(done), np.asarray(plan))
 
     @pytest.mark.parametrize(

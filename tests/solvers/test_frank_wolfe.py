@@ -262,12 +262,12 @@ class TestLazyAverages:
     @pytest.mark.parametrize("budget", [2e9, 100])
     @pytest.mark.parametrize("step", ["paper", "line_search", "fully_corrective"])
     def test_no_dense_plan_is_made_on_the_way(self, monkeypatch, step, budget):
-        monkeypatch.setattr(LazyPlan, "_form", lambda self: pytest.fail("a plan was formed"))
+        monkeypatch.setattr(LazyPlan, "_native", lambda self: pytest.fail("a plan was formed"))
         solver = FrankWolfe(oracle=Sinkhorn(), step=step, max_iter=5)
         options = {"eta": 0.5, "eps": 0.3, "memory_budget": budget}
         result = quiet(frot.solve, self.X, self.Y, solver=solver, **options)
         assert isinstance(result.plan, LazyPlan)
-        assert len(result.plan.terms) == 5 if step == "paper" else len(result.plan.terms) <= 5
+        assert len(result.plan._terms) == 5 if step == "paper" else len(result.plan._terms) <= 5
         assert result.plan.sum(axis=1) == pytest.approx(np.full(14, 1 / 14), abs=1e-13)
         exact = frot.solve(self.X, self.Y, eta=0.5)
         assert result.lower <= exact.value <= result.upper

@@ -16,6 +16,7 @@ from frot._base.validate import check_callable, check_flag
 from frot.api.normalise import normalise_costs
 from frot.costs import Costs
 from frot.costs.protocol import UNIT, blocks
+from frot.plans.combine import expand_plan
 from frot.problem.adversary import SimplexFamily
 from frot.problem.marginals import MarginalPrice
 from frot.problem.problem import Problem
@@ -155,7 +156,7 @@ def _put_back(problem: Problem, result: Result, rows: np.ndarray, cols: np.ndarr
         costs = problem.costs.take(by, out_cols)
         g[out_cols] = _transformed(costs, alpha, f[by], problem.a[by], eps, 1)
         g[out_cols] = _priced(g[out_cols], terms.tau_b, problem)
-    plan = result.plan.expand(rows, cols, (n, m))
+    plan = expand_plan(result.plan, rows, cols, (n, m))
     known = None if result.problem is None else problem
     return replace(result, plan=plan, potentials=(f, g), points=problem.points, problem=known)
 

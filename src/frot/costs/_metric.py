@@ -18,7 +18,7 @@ from frot._base.errors import InputError, brief
 from frot.costs.metrics import Mapped
 from frot.costs.protocol import UNIT, Costs, Line, Rounding, blocks, summation
 from frot.groups.groups import Groups
-from frot.plans.plan import Plan
+from frot.plans.plan import Plan, is_sparse
 
 # A chunk of one group's costs; larger than the cache, since the metric itself is the work.
 CHUNK_BYTES = 64_000_000
@@ -175,7 +175,7 @@ class MetricCosts(Costs):
         return mixed
 
     def inner(self, plan: Plan) -> np.ndarray:
-        if plan.is_sparse:
+        if is_sparse(plan):
             rows, cols, mass = plan.arcs()
             everything = np.arange(self.shape[0])
             return np.array([mass @ entries for entries in self._entries(rows, cols, everything)])

@@ -15,7 +15,7 @@ from frot.costs.metrics import FactoredMetric, map_points
 from frot.costs.protocol import BLOCK_BYTES, UNIT, Costs, Rounding, blocks, summation
 from frot.groups.groups import Groups
 from frot.plans.line import line_arcs, line_cost, line_potentials
-from frot.plans.plan import Plan
+from frot.plans.plan import Plan, is_sparse, n_entries
 
 # What a core keeps close to itself.
 CACHE_BYTES = 1_000_000
@@ -478,10 +478,10 @@ class FactoredCosts(Costs):
     def inner(self, plan: Plan) -> np.ndarray:
         """Return phi from differences on the arcs, or from X, Y and plan @ Y where it is dense."""
         d = self.points[0].shape[1]
-        if not plan.is_sparse and d * plan.count <= PRECISE_UP_TO:
+        if not is_sparse(plan) and d * n_entries(plan) <= PRECISE_UP_TO:
             return self.inner(Plan.from_arcs(*plan.arcs(), plan.shape))
         total = np.zeros(d)
-        if plan.is_sparse:
+        if is_sparse(plan):
             rows, cols, mass = plan.arcs()
             # Blocks of arcs, so that points are read whole and differences stay in the cache.
             for part in blocks(len(mass), 16 * d, self._block_bytes):
@@ -600,7 +600,7 @@ class FactoredCosts(Costs):
         if self.centre is None:
             off, reach = 2.0 * self.error * UNIT, self._reach
             error = error + 2.0 * off * np.sqrt(reach * phi) + off**2 * reach
-        if not plan.is_sparse and self.points[0].shape[1] * plan.count > PRECISE_UP_TO:
+        if not is_sparse(plan) and self.points[0].shape[1] * n_entries(plan) > PRECISE_UP_TO:
             error = error + 4.0 * (share + 4.0 * UNIT) * self._reach
         return error
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from frot.costs.geometry import Geometry
 from frot.costs.protocol import UNIT, Costs, Rounding, summation
-from frot.plans.plan import Plan
+from frot.plans.plan import Plan, is_sparse
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,7 +236,7 @@ class PartialCosts(WrappedCosts):
     def crop(self, plan: Plan) -> Plan:
         """Return what a plan does between the true points."""
         _, n, m = self.base.shape
-        if not plan.is_sparse:
+        if not is_sparse(plan):
             return Plan(plan.dense()[:n, :m], copy=False)
         rows, cols, mass = plan.arcs()
         true = self._true(rows, cols)

@@ -5,14 +5,16 @@ Right means relative to each weight. What rounding leaves is bounded by `margina
 
 from __future__ import annotations
 
-from math import fsum
 from typing import NamedTuple
 
 import numpy as np
 
 from frot._base.arrays import UNIT
-from frot.plans.plan import Arcs, Plan
+from frot.plans.lazy import LazyPlan
+from frot.plans.plan import Arcs, Plan, is_sparse
 
+# Marginals of a lazy plan are proven with it, to so many units.
+LAZY_MARGINALS = 16.0 * UNIT
 # Marginals are right if they are to a few units in their last place.
 LAST_PLACES = 2.0 * UNIT
 # Cumulated masses that differ by less are the same: 32 digits after the first.
@@ -100,9 +102,8 @@ def round_plan(plan: Plan, a: np.ndarray, b: np.ndarray) -> Plan:
     array([[0.5, 0. ],
            [0. , 0.5]])
     """
-    if plan.is_sparse:
+    if is_sparse(plan):
         rows, cols, mass = plan.arcs()
-        mass = np.maximum(mass, 0.0)
         mass = mass * _shrink(_sums(rows, mass, len(a)), a)[rows]
         mass = mass * _shrink(_sums(cols, mass, len(b)), b)[cols]
         lack_a = _lack(_sums(rows, mass, len(a)), a)
@@ -110,7 +111,7 @@ def round_plan(plan: Plan, a: np.ndarray, b: np.ndarray) -> Plan:
         more = _fill_lacks(lack_a, lack_b, a, b)
         joined = [np.concatenate(pair) for pair in zip((rows, cols, mass), more, strict=True)]
         return Plan.from_arcs(joined[0], joined[1], joined[2], plan.shape)
-    dense = np.maximum(plan.dense(), 0.0)
+    dense = np.maximum(np.asarray(plan), 0.0)
     dense *= _shrink(dense.sum(axis=1), a)[:, None]
     dense *= _shrink(dense.sum(axis=0), b)
     lack_a, lack_b = _lack(dense.sum(axis=1), a), _lack(dense.sum(axis=0), b)
@@ -139,7 +140,7 @@ def _fill_lacks(lack_a: np.ndarray, lack_b: np.ndarray, a: np.ndarray, b: np.nda
     where a unit is nothing. Sums of lacks differ by the units of many points, which all of them
     share rather than the last one to be filled.
     """
-    more = fsum([*lack_a.tolist(), *(-lack_b).tolist()])
+    more = float(lack_a.sum() - lack_b.sum())
     if more > 0.0:
         lack_b = _shared(lack_b, b, more)
     elif more < 0.0:
@@ -199,8 +200,8 @@ def marginal_error(plan: Plan, a: np.ndarray, b: np.ndarray) -> MarginalError:
     >>> marginal_error(Plan.from_arcs([0, 1], [0, 1], half, (2, 2)), half, half)
     MarginalError(spread=0.0, level=0.0)
     """
-    if plan.proven_marginals is not None:
-        return MarginalError(4.0 * plan.proven_marginals, plan.proven_marginals)
+    if isinstance(plan, LazyPlan):
+        return MarginalError(4.0 * LAZY_MARGINALS, LAZY_MARGINALS)
     spread = level = 0.0
     for axis, weights in ((0, a), (1, b)):
         low, high = _deviations(plan, axis, weights)
@@ -217,7 +218,7 @@ def _deviations(plan: Plan, axis: int, weights: np.ndarray) -> tuple[float, floa
     A sum of k terms of one sign is off by k - 1 roundings. Those of arcs are taken in extended
     precision, where there is one.
     """
-    if plan.is_sparse:
+    if is_sparse(plan):
         arcs = plan.arcs()
         ends, mass = arcs[axis], arcs[2]
         sums = np.zeros(len(weights), dtype=np.longdouble)

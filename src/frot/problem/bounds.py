@@ -24,7 +24,8 @@ from frot._base.arrays import to_numpy
 from frot._base.errors import SolverError
 from frot.costs.protocol import UNIT
 from frot.plans.feasible import MarginalError, marginal_error, round_plan
-from frot.plans.plan import Plan
+from frot.plans.lazy import LazyPlan
+from frot.plans.plan import Plan, n_entries
 from frot.problem.adversary import SimplexFamily
 from frot.problem.problem import Problem
 
@@ -76,7 +77,7 @@ def upper_bound(
     if problem.marginals.soft:
         return _soft_upper(problem, plan)
     error = marginal_error(plan, problem.a, problem.b)
-    if not rounded and plan.proven_marginals is None and error.level > FEW_UNITS:
+    if not rounded and not isinstance(plan, LazyPlan) and error.level > FEW_UNITS:
         plan, phi = round_plan(plan, problem.a, problem.b), None
         error = marginal_error(plan, problem.a, problem.b)
     phi = problem.costs.inner(plan) if phi is None else to_numpy(phi)
@@ -103,7 +104,7 @@ def _soft_upper(problem: Problem, plan: Plan) -> Upper:
         )
     phi, masses = costs.inner(plan), (plan.sum(axis=1), plan.sum(axis=0))
     total = float(masses[0].sum())
-    share = (8.0 + 0.5 * plan.count) * UNIT
+    share = (8.0 + 0.5 * n_entries(plan)) * UNIT
     price = error = 0.0
     for side, weights, kept in zip(sides, (problem.a, problem.b), masses, strict=True):
         price += side.price(weights, kept)

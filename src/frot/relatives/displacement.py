@@ -15,7 +15,7 @@ from scipy.linalg import eigh, qr
 
 from frot.costs.protocol import UNIT
 from frot.plans.feasible import marginal_error
-from frot.plans.plan import Plan
+from frot.plans.plan import Plan, n_entries
 from frot.problem.bounds import marginal_doubt
 from frot.relatives.pair import PointPair
 
@@ -109,7 +109,7 @@ class Displacements:
         values, vectors = eigh(V, subset_by_index=[size - k, size - 1])
         value = max(float(values.sum()), 0.0)
         total = float(np.trace(V))
-        units = 16.0 + 4.0 * float(np.sqrt(size + plan.count)) + 4.0 * averaged
+        units = 16.0 + 4.0 * float(np.sqrt(size + n_entries(plan))) + 4.0 * averaged
         rounding = units * UNIT * (total + float(np.sqrt(total * self.squares)))
         problem = self.pair.problem
         error = marginal_error(plan, problem.a, problem.b)

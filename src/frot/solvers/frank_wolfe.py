@@ -15,6 +15,7 @@ from frot._base.arrays import quiet, to_numpy
 from frot._base.errors import InputError, brief, warn_caller
 from frot._base.validate import check_choice
 from frot.costs import Costs
+from frot.plans.combine import combine_plans
 from frot.plans.feasible import round_plan
 from frot.plans.lazy import LazyPlan
 from frot.plans.plan import Plan
@@ -211,7 +212,7 @@ def _moved(problem: Problem, at: Upper | None, to: CostedPlan, gamma: float) -> 
     """Return the plan a share gamma of the way; None stands for a plan that gamma = 1 discards."""
     if at is None or gamma == 1.0:
         return upper_bound(problem, to.plan, to.phi, rounded=True)
-    plan = LazyPlan.combine([at.plan, to.plan], [1.0 - gamma, gamma])
+    plan = combine_plans([at.plan, to.plan], [1.0 - gamma, gamma])
     phi = (1.0 - gamma) * at.phi + gamma * to.phi
     return upper_bound(problem, plan, phi, rounded=True)
 
@@ -289,11 +290,13 @@ def _corrective_steps(run: OracleRun, start: Start) -> Iterator[Offer]:
         if value < best_upper:
             best_upper = value
             used = weights > 1e-14
-            plan = LazyPlan.combine(
-                [at.plan for at, keep in zip(known, used, strict=True) if keep],
-                weights[used] / weights[used].sum(),
+            shares = weights[used] / weights[used].sum()
+            plan = combine_plans(
+                [at.plan for at, keep in zip(known, used, strict=True) if keep], shares
             )
-            upper = upper_bound(problem, plan, getattr(plan, "phi", None), rounded=True)
+            # A lazy plan's costs would take a pass over all entries.
+            phi = phis[:, used] @ shares if isinstance(plan, LazyPlan) else None
+            upper = upper_bound(problem, plan, phi, rounded=True)
         yield Offer(upper, lower)
         idle = 0 if improved else idle + 1
         if idle >= 20 or best_lower >= best_upper:

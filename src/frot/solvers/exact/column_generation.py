@@ -19,6 +19,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from frot.plans.combine import combine_plans
 from frot.plans.plan import Plan
 from frot.problem.adversary import simplex_of
 from frot.problem.bounds import lower_bound, upper_bound
@@ -73,7 +74,7 @@ def column_generation(problem: Problem, alpha: np.ndarray | None) -> Iterator[Of
     assert master is not None
     assert best is not None
     used, weights = master.mixture()
-    plan = Plan.combine([plans[index] for index in used], weights)
+    plan = combine_plans([plans[index] for index in used], weights)
     yield Offer(upper_bound(problem, plan), lower_bound(problem, *best))
 
 

@@ -96,9 +96,7 @@ class NetworkSimplex:
             )
         where = flow.plan.ravel().nonzero()[0]
         rows = where // m
-        plan = Plan.from_arcs(
-            rows, where - m * rows, flow.plan.ravel()[where], (n, m), in_order=True
-        )
+        plan = Plan.from_arcs(rows, where - m * rows, flow.plan.ravel()[where], (n, m))
         more_f, more_g = flow.f, flow.g
         # Points without weight are no part of POT's tree: they get what the others leave them.
         rows_left, cols_left = a == 0.0, b == 0.0
