@@ -144,8 +144,7 @@ def _put_back(problem: Problem, result: Result, rows: np.ndarray, cols: np.ndarr
     f, g = np.zeros(n), np.zeros(m)
     f[rows], g[cols] = (to_numpy(part) for part in result.potentials)
     alpha, terms = to_numpy(result.alpha), problem.marginals
-    # Frank-Wolfe with Sinkhorn's plans proves an interval of the problem without eps.
-    eps = 0.0 if result.problem is None else problem.eps
+    eps = problem.eps
     out_rows, out_cols = np.setdiff1d(np.arange(n), rows), np.setdiff1d(np.arange(m), cols)
     if len(out_rows):
         costs = problem.costs.take(out_rows, cols)

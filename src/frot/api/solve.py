@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import device_room, find_home, to_numpy
+from frot._base.arrays import adopt, device_room, find_home, to_numpy
 from frot._base.errors import InputError
 from frot._base.spelling import second_names
 from frot._base.stopping import deadline
@@ -78,8 +78,9 @@ def solve(
     Parameters
     ----------
     X, Y : arrays of shape (n, d) and (m, d), or DataFrames
-        The points: of NumPy, or of any library with the array API (PyTorch on CPU or CUDA, ...).
-        What comes back is of the same library and on the same device.
+        The points: NumPy's, or PyTorch's on any device; what comes back is of the same library
+        and on the same device. Arrays of other libraries are read as NumPy's on the host, and as
+        PyTorch's on a device.
     groups : optional
         What `Groups.parse` reads: index lists, sizes, names, a ``.gmt`` file, ``"prefix"``...
         The default is one group per feature.
@@ -168,6 +169,7 @@ def solve(
     >>> res.lower <= res.value <= res.upper, res.gap < 1e-9
     (True, True)
     """
+    X, Y, a, b, prior = map(adopt, (X, Y, a, b, prior), ("X", "Y", "a", "b", "prior"))
     home = find_home(X=X, Y=Y, a=a, b=b, prior=prior)
     X, Y, columns = check_two_clouds(X, Y)
     parsed = Groups.parse(groups, X.shape[1], columns)
@@ -248,6 +250,7 @@ time_limit, start, callback, progress :
     >>> round(res.value, 12), res.alpha.round(12)
     (0.5, array([0.5, 0.5]))
     """
+    C, a, b, prior = map(adopt, (C, a, b, prior), ("C", "a", "b", "prior"))
     home = find_home(C=C, a=a, b=b, prior=prior)
     stack = check_costs(C)
     shape = tuple(stack.shape)
@@ -273,7 +276,7 @@ time_limit, start, callback, progress :
 def solved_in_place(solver: Solver, terms: ProblemTerms) -> bool:
     """Whether a problem is solved where its arrays are, rather than on the host.
 
-    Only the entropic solver works in other libraries, for costs that are factored or given.
+    Only the entropic solver works in PyTorch, for costs that are factored or given.
     """
     return solver.any_library and terms.normalise != "regret"
 

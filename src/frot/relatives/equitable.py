@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import find_home, to_numpy
+from frot._base.arrays import adopt, find_home, to_numpy
 from frot._base.errors import InputError, SolverError
 from frot._base.spelling import second_names
 from frot._base.stopping import check_limits
@@ -78,6 +78,7 @@ def equitable(
     >>> round(res.value, 9), res.chosen.array.round(9)
     (0.75, array([0.75, 0.25]))
     """
+    C, a, b = map(adopt, (C, a, b), "Cab")
     home = find_home(C=C, a=a, b=b)
     stack = to_numpy(check_costs(C)).astype(float)
     if (stack < 0.0).any():

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from frot._base.arrays import quiet, to_numpy
+from frot._base.contract import check_eps_range
 from frot._base.errors import InputError, brief, warn_caller
 from frot._base.validate import check_choice
 from frot.costs import Costs
@@ -54,8 +55,7 @@ class OracleRun:
             return self._lazy_vertex(alpha)
         problem = self.problem
         mixed = problem.costs.mix(alpha)
-        warm = self._g if self.oracle.entropic else None
-        transport: Transport = self.oracle(mixed, problem.a, problem.b, problem.eps, warm)
+        transport: Transport = self.oracle(mixed, problem.a, problem.b, self._g)
         self._g = transport.g
         self.failures += not transport.converged
         plan = round_plan(transport.plan, problem.a, problem.b)
@@ -65,7 +65,8 @@ class OracleRun:
     @cached_property
     def _entropic(self) -> EntropicRun:
         sweeps: Any = self.oracle
-        return EntropicRun(self.problem, sweeps.tol)
+        check_eps_range(self.problem.mean_cost, sweeps.eps)
+        return EntropicRun(self.problem.having(eps=sweeps.eps), sweeps.tol)
 
     def _lazy_vertex(self, alpha: np.ndarray) -> tuple[CostedPlan, Lower]:
         """Keep the plan as its potentials, so that an average of T plans costs T of these."""
@@ -113,9 +114,10 @@ class FrankWolfe(Driven):
     Parameters
     ----------
     oracle : Oracle
-        ``NetworkSimplex()`` (FW-EMD) or ``Sinkhorn()`` (FW-Sinkhorn, which needs eps > 0). With the
-        latter the subproblem is not solved exactly, so the gap does not close; the interval says
-        how far it is from the optimum of :math:`G_\eta`. Or an `Oracle` of your own.
+        ``NetworkSimplex()`` (the paper's FW-EMD) or ``Sinkhorn(eps=...)`` (its FW-Sinkhorn). With
+        the latter the subproblem is not solved exactly, so the gap does not close; the interval
+        says how far the plan is from the optimum of :math:`G_\eta`, which has no eps. Or an
+        `Oracle` of your own.
     step : {"fully_corrective", "line_search", "paper"}
         "paper": :math:`\gamma = 2 / (2 + t)`, and the last plan is returned, as in the paper. With
         ``tol=0`` it takes `max_iter` steps and gives no `ConvergenceWarning`.
@@ -178,19 +180,17 @@ class FrankWolfe(Driven):
 
     def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:
         """Refuse what this solver cannot do."""
-        if isinstance(self.oracle, type) or not hasattr(self.oracle, "entropic"):
+        if isinstance(self.oracle, type) or not callable(self.oracle):
             raise InputError(
                 f"oracle: {brief(self.oracle)} is not an oracle; use frot.NetworkSimplex() or "
-                "frot.Sinkhorn()"
+                "frot.Sinkhorn(eps=...)"
             )
         check_choice(self.step, "step", STEP_RULES)
-        if self.oracle.entropic and eps == 0.0:
+        if eps > 0.0:
             raise InputError(
-                f"eps: {self.oracle!r} needs eps > 0; pass eps=... or oracle=frot.NetworkSimplex()"
-            )
-        if not self.oracle.entropic and eps > 0.0:
-            raise InputError(
-                f"eps: {self.oracle!r} takes no eps; drop it or use oracle=frot.Sinkhorn()"
+                "eps: FrankWolfe solves eps = 0. For the problem with eps use "
+                "solver=frot.Entropic(); for the paper's FW-Sinkhorn drop eps and use "
+                "solver=frot.FrankWolfe(oracle=frot.Sinkhorn(eps=...))"
             )
         if eta == 0.0 and self.step != "fully_corrective":
             raise InputError(

@@ -67,10 +67,6 @@ def test_a_failure_is_an_error_that_says_how_to_mend_it():
         NetworkSimplex(max_iter=1)(M, a, a)
 
 
-def test_it_is_not_entropic():
-    assert not NetworkSimplex().entropic
-
-
 def test_infinite_costs_are_refused():
     half = np.array([0.5, 0.5])
     with pytest.raises(InputError, match="larger than all others"):

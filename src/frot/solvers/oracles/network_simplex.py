@@ -62,17 +62,11 @@ class NetworkSimplex:
         if self.max_iter is not None:
             object.__setattr__(self, "max_iter", check_count(self.max_iter, "max_iter"))
 
-    @property
-    def entropic(self) -> bool:
-        """Takes no eps."""
-        return False
-
     def __call__(
         self,
         M: np.ndarray,
         a: np.ndarray,
         b: np.ndarray,
-        eps: float = 0.0,
         start: np.ndarray | None = None,
     ) -> Transport:
         """Return a vertex plan (at most n + m - 1 arcs) and optimal potentials."""
