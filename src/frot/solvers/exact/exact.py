@@ -186,5 +186,5 @@ def on_a_line(problem: Problem, line: Line) -> Offer:
     plan = Plan.from_arcs(rows, cols, mass, problem.shape[1:])
     return Offer(
         Upper(value + error, value, plan, phi),
-        Lower(value - error, alpha, *line_potentials(x, y, arcs, p), error),
+        Lower(value - min(error, cost), alpha, *line_potentials(x, y, arcs, p), error),
     )
