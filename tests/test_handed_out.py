@@ -24,7 +24,7 @@ X, Y = RNG.normal(size=(6, 4)), RNG.normal(size=(5, 4)) + 0.5
 A, B = RNG.dirichlet(np.ones(6)), RNG.dirichlet(np.ones(5))
 PRIOR = RNG.dirichlet(np.ones(4))
 STACK = RNG.random((4, 6, 5))
-PAPER = FrankWolfe(oracle=Sinkhorn(), step="paper", max_iter=2)
+PAPER = FrankWolfe(oracle=Sinkhorn(eps=0.1), step="paper", max_iter=2)
 
 Given = dict[str, Any]
 
@@ -56,7 +56,7 @@ CALLS: dict[str, tuple[Callable[[Library], Given], Callable[..., Any]]] = {
     "streamed": (points, lambda **g: frot.solve(**g, eps=0.1, memory_budget=10)),
     "cosine": (points, lambda **g: frot.solve(**g, eps=0.1, metric="cosine")),
     "a metric": (points, lambda **g: frot.solve(**g, eps=0.1, metric="cityblock")),
-    "paper": (points, lambda **g: frot.solve(**g, eta=0.1, eps=0.1, solver=PAPER)),
+    "paper": (points, lambda **g: frot.solve(**g, eta=0.1, solver=PAPER)),
     "network simplex": (points, lambda **g: frot.solve(**g, eta=0.1, solver="frank_wolfe")),
     "linear program": (points, lambda **g: frot.solve(**g, solver="linear_program")),
     "regret": (points, lambda **g: frot.solve(**g, normalise="regret")),

@@ -80,8 +80,7 @@ def test_the_title_says_when_arcs_are_left_out():
             Y,
             "all",
             eta=1.0,
-            eps=5.0,
-            solver=frot.FrankWolfe(oracle=frot.Sinkhorn(), step="paper", max_iter=1),
+            solver=frot.FrankWolfe(oracle=frot.Sinkhorn(eps=5.0), step="paper", max_iter=1),
         )
     (axes,) = axes_of(plot_plan(result))
     (lines,) = find(axes, LineCollection)

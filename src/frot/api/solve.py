@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import device_room, find_home, to_numpy
-from frot._base.errors import InputError
+from frot._base.arrays import adopt, device_room, find_home, to_numpy
+from frot._base.errors import DataWarning, InputError, warn_caller
 from frot._base.spelling import second_names
 from frot._base.stopping import deadline
 from frot._base.validate import (
@@ -78,8 +78,9 @@ def solve(
     Parameters
     ----------
     X, Y : arrays of shape (n, d) and (m, d), or DataFrames
-        The points: of NumPy, or of any library with the array API (PyTorch on CPU or CUDA, ...).
-        What comes back is of the same library and on the same device.
+        The points: NumPy's, or PyTorch's on any device; what comes back is of the same library
+        and on the same device. Arrays of other libraries are read as NumPy's on the host, and as
+        PyTorch's on a device.
     groups : optional
         What `Groups.parse` reads: index lists, sizes, names, a ``.gmt`` file, ``"prefix"``...
         The default is one group per feature.
@@ -110,7 +111,8 @@ def solve(
         "sqeuclidean", "cosine" and whatever else is in `frot.costs.METRICS`, whatever
         `scipy.spatial.distance.cdist` knows, or ``f(u, v) -> float``.
     p : float
-        Power of the metric.
+        Power of the metric. The default metric is a square already: with p = 2 it is the fourth
+        power of distances, of which a `DataWarning` is given.
     normalise : {"none", "mean", "regret"}
         Make groups comparable: divide by the mean cost, or subtract the group's own optimum.
     normalise_weights : bool
@@ -168,11 +170,18 @@ def solve(
     >>> res.lower <= res.value <= res.upper, res.gap < 1e-9
     (True, True)
     """
+    X, Y, a, b, prior = map(adopt, (X, Y, a, b, prior), ("X", "Y", "a", "b", "prior"))
     home = find_home(X=X, Y=Y, a=a, b=b, prior=prior)
     X, Y, columns = check_two_clouds(X, Y)
     parsed = Groups.parse(groups, X.shape[1], columns)
     metric = check_metric(metric, METRICS)
     p = check_number(p, "p", strict=True)
+    if p == 2.0 and metric == "sqeuclidean":
+        warn_caller(
+            "p: 2 with metric='sqeuclidean' is the fourth power of distances; for squared "
+            "distances leave p out, or pass metric='euclidean' too",
+            category=DataWarning,
+        )
     memory_budget = check_number(memory_budget, "memory_budget")
     shape = (len(parsed), X.shape[0], Y.shape[0])
     terms, run = check_options(
@@ -248,6 +257,7 @@ time_limit, start, callback, progress :
     >>> round(res.value, 12), res.alpha.round(12)
     (0.5, array([0.5, 0.5]))
     """
+    C, a, b, prior = map(adopt, (C, a, b, prior), ("C", "a", "b", "prior"))
     home = find_home(C=C, a=a, b=b, prior=prior)
     stack = check_costs(C)
     shape = tuple(stack.shape)
@@ -273,7 +283,7 @@ time_limit, start, callback, progress :
 def solved_in_place(solver: Solver, terms: ProblemTerms) -> bool:
     """Whether a problem is solved where its arrays are, rather than on the host.
 
-    Only the entropic solver works in other libraries, for costs that are factored or given.
+    Only the entropic solver works in PyTorch, for costs that are factored or given.
     """
     return solver.any_library and terms.normalise != "regret"
 

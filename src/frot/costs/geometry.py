@@ -1,4 +1,4 @@
-"""`Geometry`: group costs of a batch in any array library, mixed by weights, summed over plans.
+"""`Geometry`: group costs of a batch in NumPy or PyTorch, mixed by weights, summed over plans.
 
 Arrays have a leading axis of B problems of the same shape; one problem is a batch of one. This is
 how sweeps see costs; how a `Problem` and exact solvers do, without a batch, with plans, on the

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import find_home, to_numpy
+from frot._base.arrays import adopt, find_home, to_numpy
 from frot._base.errors import InputError, SolverError
 from frot._base.spelling import second_names
 from frot._base.stopping import check_limits
@@ -78,6 +78,7 @@ def equitable(
     >>> round(res.value, 9), res.chosen.array.round(9)
     (0.75, array([0.75, 0.25]))
     """
+    C, a, b = map(adopt, (C, a, b), "Cab")
     home = find_home(C=C, a=a, b=b)
     stack = to_numpy(check_costs(C)).astype(float)
     if (stack < 0.0).any():
@@ -163,9 +164,9 @@ class _Split:
         costs[groups, np.arange(len(groups))] = self.stack[groups, rows, cols]
         unit = self.upper if 0.0 < self.upper < np.inf else 1.0
         program = EpigraphProgram(self.problem.a, self.problem.b, rows, cols, costs, unit=unit)
-        if not program.solve():
+        vertex = program.solve()
+        if vertex is None:
             raise SolverError("HiGHS found no plan for equitable transport")
-        vertex = program.vertex()
         parts = np.zeros(self.stack.shape)
         parts[groups, rows, cols] = vertex.mass
         return parts, vertex.alpha, vertex.g
@@ -210,7 +211,8 @@ class _Split:
         plan = Plan.from_arcs(rows, cols, dense[rows, cols], dense.shape)
         value = float(phi.max())
         bound = value * (1.0 + summation(plan) + 8.0 * UNIT)
-        bound += 8.0 * marginal_error(plan, a, b) * float(self.problem.sizes.max())
+        error = marginal_error(plan, a, b)
+        bound += error.level * value + error.spread * float(self.problem.sizes.max())
         if bound < self.upper:
             self.upper, self.shares = bound, parts.sum(axis=(1, 2))
         return Upper(bound, value, plan, phi)

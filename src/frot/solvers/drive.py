@@ -76,7 +76,7 @@ class Driven(ABC):
 
     @property
     def any_library(self) -> bool:
-        """Whether arrays of other libraries are worked on where they are."""
+        """Whether tensors are worked on where they are."""
         return False
 
     @property

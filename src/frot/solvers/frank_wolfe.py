@@ -12,6 +12,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from frot._base.arrays import quiet, to_numpy
+from frot._base.contract import check_eps_range
 from frot._base.errors import InputError, brief, warn_caller
 from frot._base.validate import check_choice
 from frot.costs import Costs
@@ -25,7 +26,6 @@ from frot.problem.problem import Problem
 from frot.problem.result import Result, Status
 from frot.problem.unregularised import plain_lower
 from frot.solvers.drive import Driven, Offer
-from frot.solvers.exact.column_generation import last_lower
 from frot.solvers.exact.interior import step_length
 from frot.solvers.oracles import NetworkSimplex, Oracle, Transport, keeps_potentials
 from frot.solvers.sinkhorn.certificate import certify
@@ -55,20 +55,18 @@ class OracleRun:
             return self._lazy_vertex(alpha)
         problem = self.problem
         mixed = problem.costs.mix(alpha)
-        warm = self._g if self.oracle.entropic else None
-        transport: Transport = self.oracle(mixed, problem.a, problem.b, problem.eps, warm)
+        transport: Transport = self.oracle(mixed, problem.a, problem.b, self._g)
         self._g = transport.g
         self.failures += not transport.converged
-        plan = transport.plan
-        if self.oracle.entropic:
-            plan = round_plan(plan, problem.a, problem.b)
+        plan = round_plan(transport.plan, problem.a, problem.b)
         lower = lower_bound(problem, alpha, transport.g, mixed)
         return CostedPlan(plan, problem.costs.inner(plan)), lower
 
     @cached_property
     def _entropic(self) -> EntropicRun:
         sweeps: Any = self.oracle
-        return EntropicRun(self.problem, sweeps.tol)
+        check_eps_range(self.problem.mean_cost, sweeps.eps)
+        return EntropicRun(self.problem.having(eps=sweeps.eps), sweeps.tol)
 
     def _lazy_vertex(self, alpha: np.ndarray) -> tuple[CostedPlan, Lower]:
         """Keep the plan as its potentials, so that an average of T plans costs T of these."""
@@ -116,9 +114,10 @@ class FrankWolfe(Driven):
     Parameters
     ----------
     oracle : Oracle
-        ``NetworkSimplex()`` (FW-EMD) or ``Sinkhorn()`` (FW-Sinkhorn, which needs eps > 0). With the
-        latter the subproblem is not solved exactly, so the gap does not close; the interval says
-        how far it is from the optimum of :math:`G_\eta`. Or an `Oracle` of your own.
+        ``NetworkSimplex()`` (the paper's FW-EMD) or ``Sinkhorn(eps=...)`` (its FW-Sinkhorn). With
+        the latter the subproblem is not solved exactly, so the gap does not close; the interval
+        says how far the plan is from the optimum of :math:`G_\eta`, which has no eps. Or an
+        `Oracle` of your own.
     step : {"fully_corrective", "line_search", "paper"}
         "paper": :math:`\gamma = 2 / (2 + t)`, and the last plan is returned, as in the paper. With
         ``tol=0`` it takes `max_iter` steps and gives no `ConvergenceWarning`.
@@ -156,16 +155,11 @@ class FrankWolfe(Driven):
         rule = {
             "paper": _paper_steps,
             "line_search": _line_search_steps,
-            "fully_corrective": corrective_steps,
+            "fully_corrective": _corrective_steps,
         }[self.step]
         run = OracleRun(problem, self.oracle)
         try:
-            best = None
-            for offer in rule(run, start):
-                best = offer.upper or best
-                yield offer
-            if best is not None and isinstance(self.oracle, NetworkSimplex):
-                yield from last_lower(problem, best)
+            yield from rule(run, start)
         finally:
             if run.failures:
                 warn_caller(
@@ -186,19 +180,17 @@ class FrankWolfe(Driven):
 
     def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:
         """Refuse what this solver cannot do."""
-        if isinstance(self.oracle, type) or not hasattr(self.oracle, "entropic"):
+        if isinstance(self.oracle, type) or not callable(self.oracle):
             raise InputError(
                 f"oracle: {brief(self.oracle)} is not an oracle; use frot.NetworkSimplex() or "
-                "frot.Sinkhorn()"
+                "frot.Sinkhorn(eps=...)"
             )
         check_choice(self.step, "step", STEP_RULES)
-        if self.oracle.entropic and eps == 0.0:
+        if eps > 0.0:
             raise InputError(
-                f"eps: {self.oracle!r} needs eps > 0; pass eps=... or oracle=frot.NetworkSimplex()"
-            )
-        if not self.oracle.entropic and eps > 0.0:
-            raise InputError(
-                f"eps: {self.oracle!r} takes no eps; drop it or use oracle=frot.Sinkhorn()"
+                "eps: FrankWolfe solves eps = 0. For the problem with eps use "
+                "solver=frot.Entropic(); for the paper's FW-Sinkhorn drop eps and use "
+                "solver=frot.FrankWolfe(oracle=frot.Sinkhorn(eps=...))"
             )
         if eta == 0.0 and self.step != "fully_corrective":
             raise InputError(
@@ -256,12 +248,12 @@ def _line_search_steps(run: OracleRun, start: Start) -> Iterator[Offer]:
             return
 
 
-def corrective_steps(run: OracleRun, start: Start, smoothing: float = SMOOTHING) -> Iterator[Offer]:
+def _corrective_steps(run: OracleRun, start: Start) -> Iterator[Offer]:
     """Call the oracle at weights near those that answer the best mixture of all plans so far.
 
     While few plans are known that answer jumps from group to group, away from a good start too. The
     oracle is asked between it and the weights with the best lower bound: dual smoothing, as for
-    column generation [1]_. From a start that is next to the optimum the answer itself is better.
+    column generation [1]_.
 
     References
     ----------
@@ -275,7 +267,7 @@ def corrective_steps(run: OracleRun, start: Start, smoothing: float = SMOOTHING)
     if alpha is None:
         # At eta = 0 the adversary's answer to a b^T is a single group; all of them say more.
         smooth = problem.adversary.eta or 0.1 * problem.mean_cost or 1.0
-        _, alpha = _family(problem).having(smooth, problem.adversary.log_prior).best(phi)
+        _, alpha = problem.simplex.having(smooth, problem.adversary.log_prior).best(phi)
     unit = problem.typical_cost or 1.0
     best_lower, best_upper, centre = -np.inf, np.inf, alpha
     idle = 0
@@ -289,8 +281,8 @@ def corrective_steps(run: OracleRun, start: Start, smoothing: float = SMOOTHING)
         width = (best_upper - best_lower) / unit
         # Rough mixtures keep alpha inside the simplex while the bounds are far apart.
         accuracy = 1e-10 if not np.isfinite(width) else min(1e-3, max(1e-2 * width, 1e-13))
-        weights, answer = best_mixture(phis, _family(problem), unit, accuracy)
-        alpha = smoothing * centre + (1.0 - smoothing) * answer
+        weights, answer = best_mixture(phis, problem.simplex, unit, accuracy)
+        alpha = SMOOTHING * centre + (1.0 - SMOOTHING) * answer
         mixed_phi = phis @ weights
         value, _ = problem.adversary.best(mixed_phi)
         improved = improved or value < best_upper
@@ -311,12 +303,6 @@ def corrective_steps(run: OracleRun, start: Start, smoothing: float = SMOOTHING)
             return
         if len(known) > PLANS_KEPT:
             known = [at for at, weight in zip(known, weights, strict=True) if weight > 1e-9]
-
-
-def _family(problem: Problem) -> SimplexFamily:
-    """The adversary, which is of the family wherever this solver was let in."""
-    assert isinstance(problem.adversary, SimplexFamily)
-    return problem.adversary
 
 
 def line_search(
