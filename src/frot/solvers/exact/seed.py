@@ -49,6 +49,9 @@ GROUP_SHARE = 1e-8
 GROUPS_AT_FIRST = 400
 # Where mass may go, the first weights and potentials are right to so much, after so many steps.
 SOFT_GAP, SOFT_STEPS = 3e-3, 40
+# No arc begins with less than this share of what a b^T gives it: without, one of 450 problems of some
+# points against many diverged.
+INDEPENDENT = 0.1
 # Entries looked at to find a threshold.
 SAMPLE = 20_000
 
@@ -296,6 +299,7 @@ def _first_iterate(
     with np.errstate(under="ignore"):
         x = np.exp(np.minimum(-reduced / SEED_EPS, 30.0)) * a[rows] * b[cols] * mass_unit
     x = np.clip(x, 0.03 * SEED_EPS / z, np.maximum(np.minimum(a[rows], b[cols]), SEED_EPS / z))
+    x = np.maximum(x, INDEPENDENT * a[rows] * b[cols] * mass_unit)
     free = costs @ x - eta * (np.log(alpha) - log_prior)
     t = float(free.max()) + SEED_EPS / mass_unit
     sides, ends, potentials = (a, b), (rows, cols), (f, g)
