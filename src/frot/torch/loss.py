@@ -48,6 +48,7 @@ from frot.problem.terms import (
 )
 from frot.solvers.sinkhorn.clouds import CloudSolution
 from frot.solvers.sinkhorn.dense import dense_bytes, stream_bytes
+from frot.torch._divergence import SHARES, certified_at, solve_divergence
 from frot.torch._solved import (
     SQUARED,
     BatchProblem,
@@ -162,7 +163,8 @@ class FRWDLoss(nn.Module):
         self._found: tuple[Any, bool] | None = None
         self._shown: Any = None
         # What was asked for and found last: between x and y, and of each with itself.
-        self._last: dict[str, tuple[BatchProblem, Solved]] = {}
+        self._last: dict[str, tuple[BatchProblem, Any]] = {}
+        self._alpha: Tensor | None = None
         # The same of fused kernels, of every member.
         self._clouds: tuple[CloudSolution, ...] = ()
         if not isinstance(adversary, SimplexFamily | None):
@@ -267,14 +269,76 @@ class FRWDLoss(nn.Module):
             return streamed
         self._clouds = ()
         level, amounts = self._amounts(points, groups)
-        loss, result = self._cost("xy", points, amounts, level, groups, metric)
-        if self.debias:
-            for role, part, w in (("xx", x, a), ("yy", y, b)):
-                own, _ = self._cost(role, (part, part, w, w), amounts, level, groups, metric)
-                loss = loss - 0.5 * own
-            if self.tau is not None:
-                loss = loss + 0.5 * amounts[1].to(loss) * (a.sum(1) - b.sum(1)) ** 2
+        if self.debias and len(groups) > 1:
+            loss, result = self._divergence(points, amounts, level, groups, metric)
+        else:
+            loss, result = self._cost("xy", points, amounts, level, groups, metric)
+            if self.debias:
+                for role, part, w in (("xx", x, a), ("yy", y, b)):
+                    own, _ = self._cost(role, (part, part, w, w), amounts, level, groups, metric)
+                    loss = loss - 0.5 * own
+        if self.debias and self.tau is not None:
+            loss = loss + 0.5 * amounts[1].to(loss) * (a.sum(1) - b.sum(1)) ** 2
         return loss, result
+
+    def _divergence(
+        self,
+        points: tuple[Tensor, Tensor, Tensor, Tensor],
+        amounts: list[Tensor],
+        level: Tensor,
+        groups: Groups,
+        metric: FactoredMetric,
+    ) -> tuple[Tensor, Any]:
+        """The debiased loss of several groups, (B,), and what proves the costs between x and y."""
+        (count, n, _), m = points[0].shape, points[1].shape[1]
+        largest = dense_bytes(max(n, m), max(n, m))
+        smooth = amounts[1].detach() > 0.0
+        together = count * largest <= MEMORY_BUDGET and bool((smooth == smooth[0]).all())
+        parts = [slice(0, count)] if together else [slice(at, at + 1) for at in range(count)]
+        losses, proofs, weights = [], [], []
+        for number, part in enumerate(parts):
+            loss, proof = self._at_shared_weights(
+                f"shared {number}", tuple(side[part] for side in points),
+                [amount[part] for amount in amounts], level[part], groups, metric,
+            )  # fmt: skip
+            losses.append(loss)
+            proofs.append(proof)
+            weights.append(self._alpha)
+        self._alpha = torch.cat(weights)
+        if together:
+            return losses[0], proofs[0]
+        return torch.cat(losses), lambda: [
+            one for proof in proofs for one in (proof() if callable(proof) else proof)
+        ]
+
+    def _at_shared_weights(
+        self,
+        role: str,
+        points: Any,
+        amounts: list[Tensor],
+        level: Tensor,
+        groups: Groups,
+        metric: FactoredMetric,
+    ) -> tuple[Tensor, Any]:
+        """The same of members that are solved together."""
+        x, y, a, b = points
+        if not bool((amounts[1] > 0.0).any()):
+            # Without eps a cloud costs nothing to itself, whatever the weights.
+            loss, result = self._cost("xy", points, amounts, level, groups, metric)
+            bonus = math.log(len(groups)) if self.prior is None else 0.0
+            return loss - bonus * amounts[0].to(loss), result
+        asked = self._asked(points, level, amounts, groups, metric)
+        solved = solve_divergence(asked, self._last.get(role))
+        kept = asked.copied()
+        if self.warm_start:
+            self._last = {**self._last, role: (kept, solved)}
+        self._alpha = solved.alpha
+        _refuse_overflow(solved.terms[0].values, x.dtype)
+        value: Any = -amounts[0] * solved.kl
+        pairs = ((x, y, a, b), (x, x, a, a), (y, y, b, b))
+        for share, pair, term in zip(SHARES, pairs, solved.terms, strict=True):
+            value = value + share * _Transport.apply(*pair, *amounts, groups, term)
+        return value.to(x.dtype), lambda: certified_at(kept, solved.alpha)
 
     def _amounts(self, points: Any, groups: Groups) -> tuple[Tensor, list[Tensor]]:
         """Return the mean costs of the members, (B,), and eta, eps and both prices of each."""
@@ -296,6 +360,7 @@ class FRWDLoss(nn.Module):
         (count, n, _), m = points[0].shape, points[1].shape[1]
         suits = count == 1 or dense_bytes(n, m) > MEMORY_BUDGET
         suits = suits and self.tau is None and self.adversary.k == 1 and streams(points[0])
+        suits = suits and not (self.debias and len(groups) > 1)
         before = self._clouds
         if not suits:
             return None
@@ -357,8 +422,10 @@ class FRWDLoss(nn.Module):
         if self.warm_start:
             self._last = {**self._last, role: (asked.copied(), solved)}
         _refuse_overflow(solved.values, points[0].dtype)
+        if role == "xy":
+            self._alpha = solved.alpha
         value: Any = _Transport.apply(*points, *amounts, groups, solved)
-        return value, solved.results
+        return value.to(x.dtype), solved.results
 
 
 def _untraced() -> Any:
@@ -379,7 +446,7 @@ class _Transport(Envelope):
         ctx.solved, ctx.groups = solved, groups
         ctx.save_for_backward(x, y, a, b, eta, eps, tau_a, tau_b)
         # A copy: what is handed out becomes part of a graph, and what is kept must not.
-        return solved.values.to(x, copy=True)
+        return solved.values.clone()
 
     @staticmethod
     def envelope(ctx: Any, *grads: Any) -> list[Any]:
