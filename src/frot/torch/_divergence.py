@@ -55,8 +55,10 @@ SHARES = (1.0, -0.5, -0.5)
 FIRST_NEAR, NEAR = 1e-2, 0.3
 # A step that fails is shortened by the first; one that succeeds is made no longer than the second.
 SHRINK, GROW = 0.3, 10.0
-# Steps in a row that neither rise nor come closer before precision is taken to be at its end.
-PATIENCE = 12
+# Steps in a row that neither rise nor come closer by a share before precision is at its end.
+PATIENCE, CLOSER = 12, 0.9
+# Units in the last place of the cost between x and y that a regret of zero is off by.
+REGRET_UNITS = 64.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,6 +247,8 @@ class SharedAscent:
         largest = self.state.slope.abs().amax(1, keepdim=True)
         self.step = self._limit(2.0 / largest.clamp(min=1e-300))
         if before is not None:
+            # Where points have moved by little, the first sweeps may well be the last.
+            self.closeness = torch.full_like(self.closeness, self.tol / PLAN)
             # A weight of zero would never rise again.
             last = self.look((1.0 - LIFT) * before.alpha + LIFT * prior, potentials)
             higher = last.value > self.state.value
@@ -299,7 +303,9 @@ class SharedAscent:
         ]
         # Errors of a difference count relative to its parts, where there is nothing left of it.
         least = torch.maximum(self.state.value.abs(), self.tol * size)
-        return torch.stack(errors).amax(0), self.state.regret / least
+        rounding = REGRET_UNITS * torch.finfo(size.dtype).eps * size
+        regret = (self.state.regret - rounding).clamp(min=0.0)
+        return torch.stack(errors).amax(0), regret / least
 
     def off(self) -> Tensor:
         """Estimate the relative error of the gradient, (B,); see `frot.solvers.sinkhorn.ascent`."""
@@ -308,18 +314,21 @@ class SharedAscent:
 
     def run(self, limit: int) -> None:
         """Step until the gradient is as close as was asked for, or nothing rises any more."""
-        idle, most = 0, max((self.tol / WEIGHTS) ** 2, LEAST_REGRET)
+        idle, least, most = 0, float("inf"), max((self.tol / WEIGHTS) ** 2, LEAST_REGRET)
         for _ in range(limit):
             error, regret = self._parts()
             if bool(((error <= self.tol / PLAN) & (regret <= most)).all()) or idle >= PATIENCE:
                 return
+            off = float(self.off().sum())
+            if off < CLOSER * least:
+                idle, least = 0, off
             self.steps += 1
             wanted = (NEAR * regret.sqrt()).clamp(min=0.5 * self.tol / PLAN)
             self.closeness = torch.minimum(self.closeness, wanted)
             idle = 0 if self._advance(error) else idle + 1
 
     def _advance(self, error: Tensor) -> bool:
-        """Take a step; return whether some member rose, or came closer."""
+        """Take a step; return whether some member rose."""
         weights, state = self.weights, self.state
         alpha = weights.softmax(weights.log(state.alpha) + self.step * state.slope)
         ahead = self.look(alpha, [point.g for point in state.points])
@@ -328,9 +337,7 @@ class SharedAscent:
         # Potentials that are not there yet miss dual values by the square of what they lack.
         unseen = (noise + error**2) * size
         rise = ahead.value - state.value
-        closer = ahead.regret < 0.9 * state.regret
-        rose = (rise > unseen) | ((rise >= -unseen) & closer)
-        taken = rose | (rise >= -unseen)
+        taken = rise >= -unseen
         dz = weights.log(alpha) - weights.log(state.alpha)
         dz = dz - (alpha * dz).sum(1, keepdim=True)
         bend = -(alpha * dz * (ahead.slope - state.slope)).sum(1, keepdim=True)
@@ -339,10 +346,8 @@ class SharedAscent:
         better = torch.where(bend > 0.0, better, longest)
         better = torch.minimum(torch.maximum(better, self.step / GROW), longest)
         self.step = self._limit(torch.where(taken[:, None], better, SHRINK * self.step))
-        tighter = torch.stack([point.error for point in ahead.points]).amax(0)
-        looser = torch.stack([point.error for point in state.points]).amax(0)
         self.state = _select(taken, ahead, state)
-        return bool((rose | (tighter < 0.9 * looser)).any())
+        return bool((rise > unseen).any())
 
 
 def _select(chosen: Tensor, yes: State, no: State) -> State:
