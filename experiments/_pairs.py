@@ -59,9 +59,9 @@ class PairTask(NamedTuple):
 @cache
 def network_matcher(network: Network, preset: str) -> Matcher:
     """Return this process's matcher: a network is too large to be sent or loaded for every pair."""
-    backbone: Any = network.name
+    backbone: Any = network.name or default_backbone()
     if network.noise:
-        backbone = NoisyBackbone(default_backbone(), network.noise, network.seed)
+        backbone = NoisyBackbone(backbone, network.noise, network.seed)
     return Matcher(backbone, network.weights, preset=preset, side=network.side or None)
 
 

@@ -158,7 +158,7 @@ EXPERIMENT = Experiment(
     "FROT matches photographs as well as transport on layers that were picked with labels.",
     run,
     options={
-        "pairs": ("24", "pairs of each set, or all; fewer shorten SRW and the search, too"),
+        "pairs": ("20", "pairs of each set, or all; fewer shorten SRW and the search, too"),
         "side": (0, "longer side of photographs in pixels; 0 is each preset's own"),
         "resnet101": (None, "weights of torchvision's ResNet-101, for SPair-71k"),
     },

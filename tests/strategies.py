@@ -71,14 +71,18 @@ def cost_problems(
 
 
 @st.composite
-def group_lists(draw: Any, features: int, *, overlap: bool = True) -> list[list[int]]:
-    """Groups of features as lists of columns."""
+def group_lists(
+    draw: Any, features: int, *, overlap: bool = True, covering: bool = False
+) -> list[list[int]]:
+    """Groups of features as lists of columns; `covering` ones leave none out."""
     if not overlap:
         cuts = sorted(draw(st.sets(st.integers(1, max(1, features - 1)), max_size=3)))
         parts = np.split(np.arange(features), cuts)
         return [part.tolist() for part in parts if len(part)]
     member = st.lists(st.integers(0, features - 1), min_size=1, max_size=features, unique=True)
-    return draw(st.lists(member, min_size=1, max_size=4))
+    groups = draw(st.lists(member, min_size=1, max_size=4))
+    left_out = sorted(set(range(features)).difference(*groups))
+    return [*groups, left_out] if covering and left_out else groups
 
 
 @st.composite

@@ -76,10 +76,8 @@ class Case:
         The class of problems that it was drawn from.
     problems : tuple of Problem
         What is meant: one, or one per member of a batch, or one per pair of clouds.
-    complaint : str
-        What is wrong with the call on purpose; such calls must raise `frot.InputError`.
-    excused : tuple of str
-        Reasons, by the names of `frot.Status`, for which the answer may be wide.
+    sentence : str
+        What the `frot.InputError` must say of a call that is outside the contract on purpose.
     """
 
     kind: str
@@ -87,8 +85,7 @@ class Case:
     args: tuple[Any, ...]
     options: dict[str, Any] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
-    complaint: str = ""
-    excused: tuple[str, ...] = ()
+    sentence: str = ""
 
     def run(self) -> Any:
         """Make the call."""

@@ -12,7 +12,7 @@ import frot
 from .case import Case, CostProblem, PointProblem
 from .costs import COSTS
 from .draw import Rng, chance, groups, pick, size
-from .options import REGIMES, amounts, excuses, limits, solver
+from .options import REGIMES, amounts, limits, solver
 from .points import POINTS, Clouds, Shape
 
 __all__ = ["KINDS", "draw_case"]
@@ -130,7 +130,7 @@ def _regularised(
     options = {**options, **amounts(rng, problem, kind)}
     options |= solver(rng, options)
     options |= limits(rng, problem)
-    return Case(kind, door, args, options, (problem,), excused=excuses(options))
+    return Case(kind, door, args, options, (problem,))
 
 
 def _wasserstein(rng: Rng, kind: str, data: str) -> Case:
@@ -146,7 +146,7 @@ def _wasserstein(rng: Rng, kind: str, data: str) -> Case:
 
 def _distance(rng: Rng, kind: str, data: str) -> Case:
     clouds = POINTS[data](rng, _shape(rng))
-    spec, members = groups(rng, clouds.X.shape[1])
+    spec, members = groups(rng, clouds.X.shape[1], covering=True)
     metric, p = pick(rng, ("euclidean", 2.0), ("euclidean", 2.0), ("euclidean", 1.0),
                      ("cityblock", 1.0), ("chebyshev", 3.0))  # fmt: skip
     problem = PointProblem(clouds.X, clouds.Y, members, metric, p, clouds.a, clouds.b)
@@ -160,7 +160,7 @@ def _max_min(rng: Rng, kind: str, data: str) -> Case:
     metric = _usual_metric(rng)
     problem = PointProblem(clouds.X, clouds.Y, members, a=clouds.a, b=clouds.b, **metric)
     options = {**_weights(clouds), **metric, "groups": spec, **_hurry(rng)}
-    return Case(kind, "max_min", clouds[:2], options, (problem,), excused=excuses(options))
+    return Case(kind, "max_min", clouds[:2], options, (problem,))
 
 
 def _batch(rng: Rng, kind: str, data: str) -> Case:
@@ -188,8 +188,8 @@ def _batch(rng: Rng, kind: str, data: str) -> Case:
     if chance(rng, 0.05):
         options["max_iter"] = int(rng.integers(1, 6))
     elif chance(rng, 0.05):
-        options["time_limit"] = float(pick(rng, 1e-6, 0.1))
-    return Case(kind, "solve_batch", (X, Y), options, problems, excused=excuses(options))
+        options["time_limit"] = float(pick(rng, 1e-3, 0.1))
+    return Case(kind, "solve_batch", (X, Y), options, problems)
 
 
 def _or_uniform(weights: np.ndarray | None, count: int) -> np.ndarray:
@@ -200,7 +200,7 @@ def _pairwise(rng: Rng, kind: str, data: str) -> Case:
     shape = _shape(rng)
     drawn = [POINTS[data](rng, shape) for _ in range(2)]
     clouds = [(drawn[0].X, drawn[0].a), (drawn[0].Y, drawn[0].b), (drawn[1].X, drawn[1].a)]
-    spec, members = groups(rng, drawn[0].X.shape[1])
+    spec, members = groups(rng, drawn[0].X.shape[1], covering=True)
     metric, p = pick(rng, ("euclidean", 2.0), ("cityblock", 1.0))
     problems = tuple(
         PointProblem(one[0], other[0], members, metric, p, one[1], other[1])
@@ -224,7 +224,8 @@ def _loss(rng: Rng, kind: str, data: str) -> Case:
     options = {"groups": spec, **metric, **amounts(rng, problem, kind, entropic=True)}
     if chance(rng, 0.1):
         options |= {"eps": 0.0, "subgradient": True}
-    elif chance(rng, 0.15):
+    elif chance(rng, 0.15) and len(members) == 1:
+        # With several groups the answer is that of one mixed cost, and no problem of the referee.
         options["debias"] = True
     return Case(kind, "FRWDLoss", (X, Y, a, b), options, (problem,))
 
@@ -243,7 +244,7 @@ def _normalised(rng: Rng, kind: str) -> Case:
 def _time_limit(rng: Rng, kind: str) -> Case:
     """Problems that take longer than the time they are given, or might."""
     n, m = int(rng.integers(20, 70)), int(rng.integers(20, 70))
-    seconds = float(pick(rng, 1e-6, 0.02, 0.1))
+    seconds = float(pick(rng, 1e-3, 0.02, 0.1))
     if chance(rng, 0.5):
         stack = rng.random((int(pick(rng, 2, 10, 40)), n, m))
         problem: Any = CostProblem(stack)
@@ -260,7 +261,7 @@ def _time_limit(rng: Rng, kind: str) -> Case:
     if chance(rng, 0.4):
         options["eps"] = float(10.0 ** rng.uniform(-4, 0))
     options |= solver(rng, options)
-    return Case(kind, door, args, options, (problem,), excused=excuses(options))
+    return Case(kind, door, args, options, (problem,))
 
 
 def _unnormalised(rng: Rng, kind: str) -> Case:
@@ -271,7 +272,7 @@ def _unnormalised(rng: Rng, kind: str) -> Case:
         for points in clouds[:2]
     )
     if chance(rng, 0.5):
-        a, b = a * 10.0 ** rng.uniform(-300, 300), b * rng.random()
+        a, b = a * 10.0 ** rng.uniform(-6, 6), b * rng.random()
     spec, members = groups(rng, clouds.X.shape[1])
     problem = PointProblem(clouds.X, clouds.Y, members, a=a, b=b)
     options = {"a": a, "b": b, "groups": spec, "normalise_weights": True}
@@ -296,29 +297,22 @@ def _of_costs(rng: Rng, kind: str, data: str) -> Case:
     count = len(drawn.stack)
     options = _sides(drawn)
     least = float(drawn.stack.min())
-    relatives = kind not in (*REGIMES, "forbidden arcs", "no plan")
+    relatives = kind not in REGIMES
     if relatives and least >= 0.0 and chance(rng, 0.12):
         options |= _hurry(rng)
-        return Case(
-            kind, "equitable", (drawn.stack,), options, (problem,), excused=excuses(options)
-        )
+        return Case(kind, "equitable", (drawn.stack,), options, (problem,))
     if relatives and chance(rng, 0.12):
         options |= {"adversary": _uncertainty(rng, count), **_hurry(rng)}
-        return Case(
-            kind, "cutting_set", (drawn.stack,), options, (problem,), excused=excuses(options)
-        )
+        return Case(kind, "cutting_set", (drawn.stack,), options, (problem,))
     passed: Any = drawn.stack
     if chance(rng, 0.1):
         passed = passed.tolist()
-    if data == "no plan":
-        complaint = "infinite costs that leave no plan"
-        return Case(kind, "solve_costs", (passed,), options, (problem,), complaint)
     return _regularised(rng, kind, "solve_costs", (passed,), options, problem)
 
 
 def _hurry(rng: Rng) -> dict[str, Any]:
     """Draw a time limit now and then."""
-    return {"time_limit": float(pick(rng, 1e-6, 0.1))} if chance(rng, 0.06) else {}
+    return {"time_limit": float(pick(rng, 1e-3, 0.1))} if chance(rng, 0.06) else {}
 
 
 def _uncertainty(rng: Rng, count: int) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .case import CostProblem, Problem
-from .truth import Truth, optimum, transport
+from .truth import Truth, optimum
 from .truth.numbers import to_long
 
 __all__ = ["Evidence"]
@@ -19,8 +19,6 @@ UNIT = float(np.finfo(float).eps)
 # with them. All else is checked there, too.
 LARGEST_LINEAR = 900, 9_000
 LARGEST_SMOOTH = 400, 6_000
-# Rounding may leave this many units in the last place of what is summed.
-ROUNDING = 256.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,15 +46,11 @@ class Evidence:
 
     @cached_property
     def costs(self) -> np.ndarray:
-        """Costs, (L, n, m); forbidden arcs are infinite."""
-        program = self.problem.program
-        stack = np.array(
-            [[[to_long(c) for c in row] for row in group] for group in program.costs],
+        """Costs, (L, n, m)."""
+        return np.array(
+            [[[to_long(c) for c in row] for row in group] for group in self.problem.program.costs],
             dtype=np.longdouble,
         )
-        for i, j in program.forbidden:
-            stack[:, i, j] = np.inf
-        return stack
 
     @cached_property
     def weights(self) -> tuple[np.ndarray, np.ndarray]:
@@ -155,43 +149,6 @@ class Evidence:
         middle = sides[order][min(np.searchsorted(mass, 1.0), len(order) - 1)]
         return float(np.abs(f - middle) @ a + np.abs(g + middle) @ b)
 
-    def least_size(self, alpha: np.ndarray, f: np.ndarray, g: np.ndarray) -> float:
-        """The size of potentials, or of simpler ones that prove as much at the same weights."""
-        mixed, good = self.mixed(alpha), self.proven(alpha, f, g, 0.0)
-        sizes = [self.size(f, g)]
-        a, b = self.weights
-        rows, cols = np.zeros(len(f)), np.zeros(len(g))
-        for row, col in (
-            (np.where(a > 0.0, mixed[:, b > 0.0].min(axis=1), 0.0), cols),
-            (rows, np.where(b > 0.0, mixed[a > 0.0].min(axis=0), 0.0)),
-        ):
-            if self.proven(alpha, row, col, 0.0) >= good - 1e-4 * abs(good):
-                sizes.append(self.size(row, col))
-        return min(sizes)
-
-    def rounding(self, result: Any, eps: float) -> float:
-        """What rounding may do to an interval: some units in the last place of its terms.
-
-        These are the potentials of the answer, or smaller ones that are as good.
-        """
-        f, g = (np.asarray(side, dtype=np.longdouble) for side in result.potentials)
-        if eps == 0.0:
-            size = self.least_size(np.asarray(result.alpha, dtype=float), f, g)
-            if self.eta == 0.0 and self.is_small(0.0):
-                size = min(size, self.exact_size)
-        else:
-            # Marginals are right to some units of each weight, and what those are off by would
-            # cost the mean: the bounds of a plan of potentials pay for it, however cheap it is.
-            size = self.size(f, g) + self.mean_cost
-        if (self.costs < 0.0).any():
-            # Costs of both signs cancel in a mixture, which is as exact as what was mixed.
-            alpha = np.asarray(result.alpha, dtype=float)
-            size += float(
-                np.abs(alpha) @ [float(mean) for mean in self.problem.program.means(size=True)]
-            )
-        size += self.eta * (1.0 + float(np.abs(self.log_prior).max())) + eps
-        return ROUNDING * UNIT * (size + self.subtracted + abs(result.value))
-
     @cached_property
     def subtracted(self) -> float:
         """The size of what costs are small differences of, by their definition; zero if of none.
@@ -201,13 +158,3 @@ class Evidence:
         if self.problem.normalise == "regret":
             return Evidence(replace(self.problem, normalise="none")).mean_cost
         return 1.0 if getattr(self.problem, "metric", "") == "cosine" else 0.0
-
-    @cached_property
-    def exact_size(self) -> float:
-        """The size of the potentials of the exact optimum without entropies."""
-        found = transport(self.problem.program)
-        a, b = self.weights
-        f, g = np.zeros(len(a), dtype=np.longdouble), np.zeros(len(b), dtype=np.longdouble)
-        f[a > 0.0] = [to_long(x) for x in found.f]
-        g[b > 0.0] = [to_long(x) for x in found.g]
-        return self.least_size(np.array([float(x) for x in found.alpha]), f, g)

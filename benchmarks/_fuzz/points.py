@@ -40,21 +40,33 @@ def plain(rng: Rng, shape: Shape) -> Clouds:
 
 
 def light(rng: Rng, shape: Shape) -> Clouds:
-    """A few points that weigh next to nothing, far away."""
+    """A few points that weigh little, far away."""
     n, m, d = shape
     X, Y = rng.normal(size=(n, d)), rng.normal(size=(m, d))
     sides = []
     for points in (X, Y):
         count = len(points)
         mass = rng.dirichlet(np.ones(count))
-        few = rng.permutation(count)[: int(rng.integers(1, max(2, count // 2 + 1)))]
-        if count > 1 and chance(rng, 0.7):
-            few = few[: count - 1]
-            mass[few] = 10.0 ** -float(pick(rng, 9, 12, 15, 300)) * rng.random(len(few))
-            away = 10.0 ** float(pick(rng, 0, 4, 6, 8))
-            points[few] = away * (1.0 + 0.1 * rng.normal(size=(len(few), d)))
+        few = rng.permutation(count)[: int(rng.integers(0, max(1, count // 2)))]
+        mass[few] = 10.0 ** -float(pick(rng, 3, 6, 9)) * rng.random(len(few))
+        points[few] *= 10.0 ** float(pick(rng, 1, 2, 3))
         sides.append(mass / mass.sum())
     return Clouds(X, Y, *sides)
+
+
+def outliers(rng: Rng, shape: Shape) -> Clouds:
+    """Normal points, and one on a side that is far from all."""
+    drawn = plain(rng, shape)
+    drawn.X[0] *= 10.0 ** float(pick(rng, 1, 2, 4))
+    if chance(rng, 0.3):
+        drawn.Y[0] *= 10.0 ** float(pick(rng, 1, 2, 4))
+    return drawn
+
+
+def tails(rng: Rng, shape: Shape) -> Clouds:
+    """Points with heavy tails."""
+    n, m, d = shape
+    return _weighted(rng, rng.standard_t(1.5, (n, d)), rng.standard_t(1.5, (m, d)))
 
 
 def weightless(rng: Rng, shape: Shape) -> Clouds:
@@ -67,7 +79,7 @@ def weightless(rng: Rng, shape: Shape) -> Clouds:
         mass = rng.dirichlet(np.ones(count)) if chance(rng, 0.5) else np.full(count, 1.0 / count)
         few = rng.permutation(count)[: int(rng.integers(0, count))]
         mass[few] = 0.0
-        points[few] *= 10.0 ** float(pick(rng, 0, 3, 7, 9))
+        points[few] *= 10.0 ** float(pick(rng, 0, 1, 3))
         sides.append(mass / mass.sum())
     return Clouds(X, Y, *sides)
 
@@ -100,7 +112,7 @@ def duplicates(rng: Rng, shape: Shape) -> Clouds:
 def clusters(rng: Rng, shape: Shape) -> Clouds:
     """Tight clusters far apart."""
     n, m, d = shape
-    apart, tight = 10.0 ** rng.uniform(1, 6), 10.0 ** rng.uniform(-6, 0)
+    apart, tight = 10.0 ** rng.uniform(0.5, 3), 10.0 ** rng.uniform(-3, 0)
     centres = apart * rng.normal(size=(3, d))
     X = centres[rng.integers(3, size=n)] + tight * rng.normal(size=(n, d))
     Y = centres[rng.integers(3, size=m)] + tight * rng.normal(size=(m, d))
@@ -110,16 +122,16 @@ def clusters(rng: Rng, shape: Shape) -> Clouds:
 def offset(rng: Rng, shape: Shape) -> Clouds:
     """Points far from the origin: dates in seconds, coordinates in metres."""
     n, m, d = shape
-    shift = 10.0 ** float(pick(rng, 4, 6, 8)) * rng.normal(size=d)
+    shift = 10.0 ** float(pick(rng, 1, 3, 5)) * rng.normal(size=d)
     return _weighted(rng, shift + rng.normal(size=(n, d)), shift + rng.normal(size=(m, d)))
 
 
 def scales(rng: Rng, shape: Shape) -> Clouds:
-    """Huge, tiny and mixed units."""
+    """Units of 1 to 1,000 and back, of all features or of each its own."""
     n, m, d = shape
     X, Y = rng.normal(size=(n, d)), rng.normal(size=(m, d))
     how = pick(rng, "all", "features")
-    unit = 10.0 ** (rng.uniform(-6, 6, d) if how == "features" else pick(rng, -60, -20, 20, 60))
+    unit = 10.0 ** (rng.uniform(-1.5, 1.5, d) if how == "features" else pick(rng, -3, 3))
     return _weighted(rng, X * unit, Y * unit)
 
 
@@ -192,6 +204,8 @@ POINTS: dict[str, Callable[[Rng, Shape], Clouds]] = {
     "plain points": plain,
     "light points": light,
     "weightless points": weightless,
+    "outliers": outliers,
+    "heavy-tailed points": tails,
     "near-duplicates": near_duplicates,
     "duplicates": duplicates,
     "clusters": clusters,

@@ -19,14 +19,14 @@ metrics = st.sampled_from(["euclidean", "cityblock", "chebyshev"])
 
 @given(point_clouds(clouds=1), orders, metrics, st.data())
 def test_identity(clouds, p, metric, data):
-    groups = data.draw(group_lists(clouds[0].shape[1]))
+    groups = data.draw(group_lists(clouds[0].shape[1], covering=True))
     assert frot.distance(clouds[0], clouds[0], groups, p=p, metric=metric) == 0.0
 
 
 @given(point_clouds(), orders, metrics, st.data())
 def test_symmetry(clouds, p, metric, data):
     X, Y = clouds
-    groups = data.draw(group_lists(X.shape[1]))
+    groups = data.draw(group_lists(X.shape[1], covering=True))
     there = quiet(frot.distance, X, Y, groups, p=p, metric=metric)
     back = quiet(frot.distance, Y, X, groups, p=p, metric=metric)
     assert there == pytest.approx(back, rel=1e-6, abs=1e-9)
@@ -34,7 +34,7 @@ def test_symmetry(clouds, p, metric, data):
 
 @given(point_clouds(clouds=3), orders, metrics, st.data())
 def test_triangle_inequality(clouds, p, metric, data):
-    groups = data.draw(group_lists(clouds[0].shape[1]))
+    groups = data.draw(group_lists(clouds[0].shape[1], covering=True))
     solver = frot.LinearProgram()
 
     def between(X, Y):
@@ -95,3 +95,64 @@ def test_normalisations_that_make_it_no_distance_are_refused(how, reason):
     with pytest.raises(frot.InputError, match=f"normalise: '{how}' .*{reason}"):
         frot.pairwise([X, Y], normalise=how)
     assert frot.distance(X, Y, normalise="none") == frot.distance(X, Y)
+
+
+NO_METRICS = {
+    "squared": (
+        {"metric": "sqeuclidean", "p": 1.0},
+        "metric: 'sqeuclidean' is no metric, .* fails",
+    ),
+    "cosine": ({"metric": "cosine"}, "metric: 'cosine' is no metric, .* at 0 whatever"),
+    "not zero": ({"metric": "russellrao"}, "metric: 'russellrao' .* equal points are not at 0"),
+    "units": ({"metric": "seuclidean"}, "metric: 'seuclidean' divides by .* the pair itself"),
+    "left out": ({"groups": [[0], [2]]}, "groups: leave out 1 of 3 features, .* still be at 0"),
+}
+
+
+@pytest.mark.parametrize("why", NO_METRICS)
+def test_what_makes_it_no_metric_is_refused_with_the_reason(why):
+    X, Y = np.eye(3), np.eye(3) + 1.0
+    options, message = NO_METRICS[why]
+    with pytest.raises(frot.InputError, match=f"{message}.*frot.solve"):
+        frot.distance(X, Y, **options)
+    with pytest.raises(frot.InputError, match=f"{message}.*frot.solve"):
+        frot.pairwise([X, Y], **options)
+
+
+def test_a_metric_of_the_registry_is_a_square(monkeypatch):
+    class Doubled(frot.costs.FactoredMetric):
+        def embed(self, points, columns):
+            return 2.0 * points
+
+    monkeypatch.setitem(frot.costs.METRICS, "doubled", Doubled())
+    with pytest.raises(frot.InputError, match=r"'doubled' is no metric.* the square of a distance"):
+        frot.distance([[0.0]], [[1.0]], metric="doubled")
+
+
+@pytest.mark.parametrize(
+    "metric",
+    ["braycurtis", "correlation", "cosine", "dice", "russellrao", "sqeuclidean",
+     "yule", "seuclidean", "mahalanobis"],
+)  # fmt: skip
+def test_every_name_that_is_refused_is_one_of_scipys(metric):
+    with pytest.raises(frot.InputError, match=r"is no metric|the pair itself"):
+        frot.distance(np.eye(3), np.eye(3), metric=metric)
+
+
+BITS = np.random.default_rng(5).random((12, 9)) < 0.5
+KNOWN_METRICS = [
+    "canberra", "chebyshev", "cityblock", "euclidean", "hamming", "jaccard", "jensenshannon",
+    "minkowski", "rogerstanimoto", "sokalsneath",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("metric", KNOWN_METRICS)
+def test_the_others_of_scipys_are_metrics_where_they_were_looked_at(metric):
+    points = np.unique(np.vstack([BITS, np.eye(9, dtype=bool)]), axis=0)
+    points = points[points.any(axis=1)].astype(float)
+    if metric == "jensenshannon":
+        points = points / points.sum(axis=1, keepdims=True)
+    D = cdist(points, points, metric=metric)
+    assert (D[:, :, None] <= D[:, None, :] + D.T[None, :, :] + 1e-9).all()
+    assert (D[~np.eye(len(D), dtype=bool)] > 0.0).all()
+    assert frot.distance(points[:3], points[3:], "all", metric=metric, p=1.0) > 0.0

@@ -21,8 +21,11 @@ from hypothesis import given, settings
 
 import frot
 from frot import InputError
-from frot.api import pairwise as pairwise_module
-from frot.api.pairwise import Tile, check_clouds, cut_tiles
+from frot.api import pair_tiles
+from frot.api.clouds import check_clouds
+from frot.api.pair_tiles import Call, Tile, batches_of, cut_tiles, members_that_fit, pairs_of
+from frot.costs import MEMORY_BUDGET
+from frot.groups.groups import Groups
 from tests.reference import LIGHT, quiet
 from tests.stores import finished
 from tests.strategies import group_lists, point_clouds
@@ -33,30 +36,35 @@ GROUPS = [[0, 1], [1, 2, 3]]
 few = settings(max_examples=30)
 
 
+def call_with(memory_budget: float) -> Call:
+    """Squared Euclidean costs, as far as a batch's memory goes."""
+    return Call(Groups.parse(GROUPS, 4), {"metric": "euclidean", "p": 2.0}, memory_budget)
+
+
 @pytest.fixture
 def solved(monkeypatch) -> list[tuple[str, str]]:
     """The pairs that are solved in this process from here on."""
     pairs: list[tuple[str, str]] = []
-    solve_pair = pairwise_module._solve_pair
+    solve_pair = pair_tiles.solve_pair
 
     def counting(one: Any, other: Any, call: Any) -> Any:
         found = solve_pair(one, other, call)
         pairs.append((one.name, other.name))
         return found
 
-    monkeypatch.setattr(pairwise_module, "_solve_pair", counting)
+    monkeypatch.setattr(pair_tiles, "solve_pair", counting)
     return pairs
 
 
 @pytest.fixture
 def small_tiles(monkeypatch) -> None:
     """A pair a tile, so that there is much to interrupt."""
-    monkeypatch.setattr(pairwise_module, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(pair_tiles, "LEAST_SECONDS", 0.0)
 
 
 class TestValues:
     @pytest.mark.parametrize("p", [1.0, 2.0, 3.5])
-    @pytest.mark.parametrize("metric", ["euclidean", "cityblock", "sqeuclidean"])
+    @pytest.mark.parametrize("metric", ["euclidean", "cityblock", "chebyshev"])
     def test_they_are_those_of_distance(self, p, metric):
         D = frot.pairwise(CLOUDS, GROUPS, p=p, metric=metric)
         for i, X in enumerate(CLOUDS):
@@ -71,7 +79,7 @@ class TestValues:
     @few
     @given(point_clouds(clouds=4), st.sampled_from([1.0, 2.0]), st.data())
     def test_it_is_a_metric(self, clouds, p, data):
-        groups = data.draw(group_lists(clouds[0].shape[1]))
+        groups = data.draw(group_lists(clouds[0].shape[1], covering=True))
         D = quiet(frot.pairwise, clouds, groups, p=p)
         assert np.array_equal(D, D.T)
         assert (D.diagonal() == 0.0).all()
@@ -169,29 +177,27 @@ class TestWeights:
         assert pytest.approx(frot.pairwise(CLOUDS[:2]), rel=1e-9) == D
 
 
-class TestRegularised:
-    @pytest.mark.parametrize("options", [{"eta": 0.3}, {"eps": 0.5}, {"eta": 0.3, "eps": 0.5}])
-    def test_values_are_those_of_solve_and_so_is_the_diagonal(self, options):
-        D = frot.pairwise(CLOUDS[:3], GROUPS, **options)
+class TestValuesThatAreNoDistances:
+    def test_with_eta_they_are_those_of_solve_and_so_is_the_diagonal(self):
+        D = frot.pairwise(CLOUDS[:3], GROUPS, eta=0.3)
         assert np.array_equal(D, D.T)
         assert (D.diagonal() > 0.0).all()
         for i in range(3):
             for j in range(i, 3):
-                there = frot.solve(
-                    CLOUDS[i], CLOUDS[j], GROUPS, metric="euclidean", p=2.0, **options
-                )
+                options = {"metric": "euclidean", "p": 2.0, "eta": 0.3}
+                there = frot.solve(CLOUDS[i], CLOUDS[j], GROUPS, **options)
                 assert D[i, j] == pytest.approx(there.value**0.5, rel=1e-12)
 
     def test_the_diagonal_with_entropy_on_the_weights_only(self):
         D = frot.pairwise(CLOUDS[:2], GROUPS, eta=0.3)
         assert D[0, 0] ** 2 == pytest.approx(0.3 * np.log(2), rel=1e-6)
 
-    def test_a_share_is_of_the_mean_cost_of_each_pair(self):
-        D = frot.pairwise(CLOUDS[:2], GROUPS, eta=frot.relative(0.1))
-        there = frot.solve(
-            CLOUDS[0], CLOUDS[1], GROUPS, metric="euclidean", p=2.0, eta=frot.relative(0.1)
-        )
-        assert D[0, 1] == pytest.approx(there.value**0.5, rel=1e-12)
+    @pytest.mark.parametrize("name", ["eta", "eps", "tau"])
+    def test_shares_of_each_pairs_own_mean_cost_are_refused(self, name, solved):
+        options: dict[str, Any] = {name: frot.relative(0.1)}
+        with pytest.raises(frot.InputError, match=f"{name}: .*each pair's own mean cost"):
+            frot.pairwise(CLOUDS, GROUPS, **options)
+        assert solved == []
 
     def test_metrics_that_are_not_zero_between_equal_points(self):
         def off(u: np.ndarray, v: np.ndarray) -> float:
@@ -200,7 +206,110 @@ class TestRegularised:
         D = frot.pairwise(CLOUDS[:2], "all", metric=off, p=1)
         assert D.diagonal() == pytest.approx(1.0)
         bits = [np.array([[1.0, 0.0]]), np.array([[1.0, 1.0]])]
-        assert frot.pairwise(bits, "all", metric="russellrao", p=1)[0, 0] == pytest.approx(0.5)
+        D = frot.pairwise(bits, "all", metric="russellrao", p=1, tau=10.0, penalty="tv")
+        assert D[0, 0] == pytest.approx(0.5)
+
+    def test_what_is_no_metric_has_values_and_groups_may_leave_features_out(self):
+        D = frot.pairwise(CLOUDS[:2], [[0], [2]], metric="sqeuclidean", p=1, eta=0.1)
+        value = frot.solve(CLOUDS[0], CLOUDS[1], [[0], [2]], eta=0.1).value
+        assert D[0, 1] == pytest.approx(value, rel=1e-12)
+
+
+METRICS_WITH_EPS = [
+    ("euclidean", 2.0),
+    ("cityblock", 1.0),
+    ("sqeuclidean", 1.0),
+    ("chebyshev", 3.0),
+]
+
+
+class TestBatches:
+    @settings(max_examples=40, deadline=None)
+    @given(
+        point_clouds(clouds=4, most_points=9),
+        st.sampled_from(METRICS_WITH_EPS),
+        st.sampled_from([0.02, 0.5, 20.0]),
+        st.sampled_from([0.0, 0.3]),
+        st.sampled_from([None, frot.CappedSimplex(2)]),
+        st.sampled_from([None, 0.7, (0.7, np.inf)]),
+        st.data(),
+    )
+    def test_values_lie_in_the_intervals_of_solve(self, clouds, metric, eps, eta, k, tau, data):
+        """Sizes differ, weights may be zero: members of a batch are padded, and stay proven."""
+        groups = data.draw(group_lists(clouds[0].shape[1]))
+        rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+        weights = [rng.dirichlet(np.ones(len(x))) * (rng.random(len(x)) < 0.8) for x in clouds]
+        weights = [None if w.sum() == 0.0 else w / w.sum() for w in weights]
+        k = k if k is None or len(groups) >= 2 else None
+        options = {"metric": metric[0], "p": metric[1], "eps": eps, "eta": eta, "tau": tau}
+        options |= {"adversary": k, "tol": 1e-6}
+        D = quiet(
+            frot.pairwise, clouds[:2], groups, others=clouds[2:],
+            weights=weights[:2], other_weights=weights[2:], **options,
+        )  # fmt: skip
+        for i, j in ((0, 2), (0, 3), (1, 2), (1, 3)):
+            ab = {"a": weights[i], "b": weights[j]}
+            one = quiet(frot.solve, clouds[i], clouds[j], groups, **ab, **options)
+            least, value = max(one.lower, 0.0), D[i, j - 2] ** metric[1]
+            off = 1e-6 * max(one.upper, one.mean_cost, eps) + (one.upper - one.lower)
+            assert least - off <= value <= max(one.upper, 0.0) + off
+
+    def test_they_are_proven_as_those_of_solve_batch(self):
+        clouds = [RNG.normal(size=(7, 4)) for _ in range(4)]
+        D = frot.pairwise(clouds[:2], GROUPS, others=clouds[2:], eps=0.5, p=2, tol=1e-7)
+        batch = frot.solve_batch(
+            [clouds[0], clouds[0], clouds[1], clouds[1]],
+            [clouds[2], clouds[3]] * 2, GROUPS, eps=0.5, tol=1e-7,
+        )  # fmt: skip
+        assert D.ravel() ** 2 == pytest.approx(batch.value, rel=1e-6)
+
+    def test_a_batch_is_as_large_as_the_memory_budget(self, monkeypatch):
+        sizes, run_batch = [], pair_tiles.run_batch
+
+        def counting(geometries: Any, *args: Any, **options: Any) -> Any:
+            sizes.append(geometries[0].shape[0])
+            return run_batch(geometries, *args, **options)
+
+        monkeypatch.setattr(pair_tiles, "run_batch", counting)
+        clouds = [RNG.normal(size=(8, 4)) for _ in range(4)]
+        whole = frot.pairwise(clouds, GROUPS, eps=0.5)
+        assert sizes == [10]
+        sizes.clear()
+        pair = [(cloud, cloud) for cloud in check_clouds(clouds, None, False).members[:1]]
+        room = 3.5 * MEMORY_BUDGET / members_that_fit(pair, call_with(MEMORY_BUDGET))
+        parts = frot.pairwise(clouds, GROUPS, eps=0.5, memory_budget=room)
+        assert sizes == [3, 3, 3, 1]
+        assert parts == pytest.approx(whole, rel=1e-4)
+        sizes.clear()
+        alone = frot.pairwise(clouds, GROUPS, eps=0.5, memory_budget=0.0)
+        assert sizes == []
+        assert alone == pytest.approx(whole, rel=1e-4)
+
+    def test_sides_of_like_sizes_go_together(self):
+        clouds = [np.zeros((n, 2)) for n in (5, 8, 9, 16)]
+        members = check_clouds(clouds, None, normalise=False).members
+        pairs = [(one, other) for one in members[:2] for other in members]
+        assert batches_of(pairs) == [[0, 1, 4, 5], [2, 3, 6, 7]]
+
+    def test_a_point_without_direction_is_named_by_its_cloud(self):
+        clouds = [np.ones((3, 2)), np.vstack([np.ones((2, 2)), np.zeros((1, 2))])]
+        with pytest.raises(frot.InputError, match=r"clouds\[1\] row 2 is all zeros"):
+            frot.pairwise(clouds, "all", metric="cosine", p=1, eps=0.1)
+
+    @pytest.mark.parametrize("eps", [0.5, 0.0])
+    def test_costs_outside_the_contract_name_the_pair(self, eps):
+        clouds = [CLOUDS[0], CLOUDS[1], 1e120 * CLOUDS[2]]
+        with pytest.raises(
+            frot.InputError, match=r"clouds\[[01]\], clouds\[2\]: costs: are .* rescale"
+        ):
+            frot.pairwise(clouds, GROUPS, eps=eps)
+
+    def test_one_warning_for_members_that_fall_short(self):
+        with pytest.warns(
+            frot.ConvergenceWarning, match=r"pairwise: \d+ of 10 pairs ended"
+        ) as seen:
+            frot.pairwise(CLOUDS, GROUPS, eps=0.01, max_iter=1, tol=1e-12)
+        assert len(seen) == 1
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
@@ -344,17 +453,17 @@ class TestCheckpoint:
         path = tmp_path / "work"
         expected = frot.pairwise(CLOUDS, GROUPS)
         solved.clear()
-        counting = pairwise_module._solve_pair
+        counting = pair_tiles.solve_pair
 
         def fail_later(one: Any, other: Any, call: Any) -> Any:
             if len(solved) == 4:
                 raise MemoryError
             return counting(one, other, call)
 
-        monkeypatch.setattr(pairwise_module, "_solve_pair", fail_later)
+        monkeypatch.setattr(pair_tiles, "solve_pair", fail_later)
         with pytest.raises(MemoryError):
             frot.pairwise(CLOUDS, GROUPS, checkpoint=path)
-        monkeypatch.setattr(pairwise_module, "_solve_pair", counting)
+        monkeypatch.setattr(pair_tiles, "solve_pair", counting)
         assert np.array_equal(frot.pairwise(CLOUDS, GROUPS, checkpoint=path), expected)
         assert len(solved) == len(set(solved)) == 6
 
@@ -365,7 +474,6 @@ class TestCheckpoint:
             {"metric": "cityblock"},
             {"metric": lambda u, v: 0.0},
             {"eta": 0.1},
-            {"eta": frot.relative(0.1)},
             {"eps": 0.1},
             {"groups": [2, 2]},
             {"weights": [None, None, None, [1.0]]},
@@ -419,14 +527,14 @@ import sys
 import time
 import numpy as np
 import frot
-from frot.api import pairwise
+from frot.api import pair_tiles
 
-def slowly(table, number, job=pairwise.PairTable.job):
+def slowly(table, number, job=pair_tiles.PairTable.job):
     time.sleep(0.05)
     return job(table, number)
 
-pairwise.LEAST_SECONDS = 0.0
-pairwise.PairTable.job = slowly
+pair_tiles.LEAST_SECONDS = 0.0
+pair_tiles.PairTable.job = slowly
 rng = np.random.default_rng(7)
 clouds = [rng.normal(size=(25, 6)) for _ in range(20)]
 if __name__ == "__main__":
@@ -590,49 +698,53 @@ sizes = st.lists(st.integers(1, 2000), min_size=1, max_size=40).map(np.array)
 efforts = st.tuples(st.sampled_from([1e-3, 1e-2, 3.0]), st.sampled_from([0.0, 1e-7, 1e-5]))
 
 
-def positions(tiles: list[Tile], diagonal: bool) -> list[tuple[int, int]]:
-    return [pair for tile in tiles for pair in tile.pairs(diagonal)]
+def positions(tiles: list[Tile], triangle: bool, diagonal: bool) -> list[tuple[int, int]]:
+    return [pair for tile in tiles for pair in pairs_of(tile, triangle, diagonal)]
 
 
 @given(sizes, sizes, efforts, st.integers(1, 5000))
 def test_a_rectangle_has_every_pair_once(rows, cols, effort, width):
-    tiles, _ = cut_tiles(rows, cols, effort, width, diagonal=False)
-    found = positions(tiles, diagonal=False)
+    tiles = cut_tiles(rows, cols, effort, width, diagonal=False)
+    found = positions(tiles, triangle=False, diagonal=False)
     assert sorted(found) == [(i, j) for i in range(len(rows)) for j in range(len(cols))]
 
 
 @given(sizes, efforts, st.integers(1, 5000), st.booleans())
 def test_a_triangle_has_every_pair_once(rows, effort, width, diagonal):
-    tiles, _ = cut_tiles(rows, None, effort, width, diagonal)
-    found = positions(tiles, diagonal)
+    tiles = cut_tiles(rows, None, effort, width, diagonal)
     count = range(len(rows))
-    assert sorted(found) == [(i, j) for i in count for j in count if i < j + diagonal]
-    assert len(found) == sum(tile.count_pairs(diagonal) for tile in tiles)
-    assert all(tile.count_pairs(diagonal) == len(list(tile.pairs(diagonal))) for tile in tiles)
+    expected = [(i, j) for i in count for j in count if i < j + diagonal]
+    assert sorted(positions(tiles, triangle=True, diagonal=diagonal)) == expected
+    assert all(pairs_of(tile, True, diagonal) for tile in tiles)
 
 
 @given(sizes, efforts, st.integers(1, 5000))
 def test_no_tile_is_too_much_unless_it_is_one_pair(rows, effort, width):
-    tiles, seconds = cut_tiles(rows, None, effort, width, diagonal=False)
+    tiles = cut_tiles(rows, None, effort, width, diagonal=False)
+    seconds = [tile.seconds for tile in tiles]
     assert seconds == sorted(seconds, reverse=True)
-    for tile, cost in zip(tiles, seconds, strict=True):
-        many = tile.count_pairs(diagonal=False) > 1
-        assert cost <= pairwise_module.MOST_SECONDS or not many
-        clouds = set(tile.rows) | set(tile.cols)
-        assert 8 * width * rows[list(clouds)].sum() <= pairwise_module.MOST_BYTES or not many
+    for tile in tiles:
+        blocks = [block for block in (tile.rows, tile.cols) if len(block) > 1]
+        assert tile.seconds <= pair_tiles.MOST_SECONDS * (1 + 1e-9) or len(blocks) < 2
+        points = sum(rows[list(block)].sum() for block in blocks)
+        assert 8 * width * points <= pair_tiles.MOST_BYTES
+        n, m = rows[list(tile.rows)].sum(), rows[list(tile.cols)].sum()
+        half = 0.5 if tile.rows == tile.cols else 1.0
+        least = half * (effort[0] * len(tile.rows) * len(tile.cols) + effort[1] * n * m)
+        assert tile.seconds >= least * (1 - 1e-9)
 
 
 def test_small_pairs_share_a_tile_and_its_clouds():
     """What is sent is a few clouds a tile, not two a pair."""
     rows = np.full(200, 20)
-    tiles, _ = cut_tiles(rows, None, (5e-3, 0.0), 10, diagonal=False)
-    pairs = sum(tile.count_pairs(diagonal=False) for tile in tiles)
+    tiles = cut_tiles(rows, None, (5e-3, 0.0), 10, diagonal=False)
+    pairs = len(positions(tiles, triangle=True, diagonal=False))
     clouds = sum(len({*tile.rows, *tile.cols}) for tile in tiles)
     assert pairs == 200 * 199 / 2
-    assert len(tiles) < 2 * pairwise_module.TILES
+    assert len(tiles) < 2 * pair_tiles.TILES
     assert clouds < pairs / 2
 
 
 def test_one_cloud_has_no_pairs():
-    assert cut_tiles(np.array([5]), None, (1.0, 1.0), 3, diagonal=False) == ([], [])
-    assert cut_tiles(np.array([5]), None, (1.0, 0.0), 3, diagonal=True)[1] == [1.0]
+    assert cut_tiles(np.array([5]), None, (1.0, 1.0), 3, diagonal=False) == []
+    assert len(cut_tiles(np.array([5]), None, (1.0, 0.0), 3, diagonal=True)) == 1

@@ -18,7 +18,7 @@ import pytest
 
 import frot
 from frot._base.parallel import spread
-from frot.api import pairwise as pairwise_module
+from frot.api import pair_tiles
 from tests.dask_cluster import two_workers
 from tests.stores import finished
 
@@ -73,7 +73,7 @@ def test_tasks_are_read_as_they_are_needed(client):
 
 def test_the_matrix_survives_a_worker(client, monkeypatch, tmp_path):
     """One of two is killed in the middle, and the matrix is the one a loop gives."""
-    monkeypatch.setattr(pairwise_module, "LEAST_SECONDS", 0.05)
+    monkeypatch.setattr(pair_tiles, "LEAST_SECONDS", 0.05)
     expected = frot.pairwise(CLOUDS, GROUPS, n_jobs=1)
     path, counts = tmp_path / "work", []
     victim = sorted(process_ids(client))[0]
@@ -128,7 +128,7 @@ def test_mistakes_and_warnings_come_back(client):
 
 
 def test_it_goes_on_from_what_processes_left(client, monkeypatch, tmp_path):
-    monkeypatch.setattr(pairwise_module, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(pair_tiles, "LEAST_SECONDS", 0.0)
     path: Path = tmp_path / "work"
     D = frot.pairwise(CLOUDS[:5], GROUPS, checkpoint=path, n_jobs=2)
     assert len(finished(path)) > 1

@@ -313,10 +313,6 @@ def test_what_runs_on_a_device():
     assert on_accelerator(elsewhere)
     assert not on_accelerator(Home.of(torch.zeros(1)))
     assert not on_accelerator(None)
-    plain = ((1, 2, 2), None, None, 0.0, None, None, "none", False)
-    chosen = check_terms(*plain, eps_if_needed=True, on_device=True)
-    assert chosen.regularisation == (0.0, 0.02)
-    assert check_terms(*plain, on_device=True).regularisation == (0.0, 0.0)
 
 
 def test_means_that_cancel_are_not_divided_by():

@@ -1,4 +1,4 @@
-"""The command: a quick run of it, one case again, and what went wrong before."""
+"""The command: a quick run of it, and one case again."""
 
 from __future__ import annotations
 
@@ -14,24 +14,14 @@ import pytest
 FUZZ = Path(__file__).resolve().parents[2] / "benchmarks" / "fuzz.py"
 
 
-# What today's library passes, while the rest is mended; in the end no kind and no word is left out.
-PASSES = (
-    *("malformed", "no plan", "counts", "genes", "grid", "near-duplicates", "one-hot"),
-    *("single point", "extreme eta"),
-)
-KNOWN = ("value is a bound", "plan")
-
-
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(FUZZ), *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
 
 
 def test_a_quick_run_finds_nothing():
-    kinds = [part for kind in PASSES for part in ("--kind", kind)]
-    known = [part for word in KNOWN for part in ("--ignore", word)]
-    done = run("--n", "90", "--seed", "0", "--jobs", "1", *kinds, *known)
-    assert "90 calls, failures 0" in done.stdout, done.stdout + done.stderr
+    done = run("--n", "45", "--seed", "0", "--jobs", "1")
+    assert "45 calls, failures 0" in done.stdout, done.stdout + done.stderr
     assert done.returncode == 0
 
 
@@ -74,9 +64,9 @@ class TestMain:
         assert "ignored" in capsys.readouterr().out
 
     def test_kinds_are_chosen(self, fuzz):
-        numbers = fuzz.first_cases(0, 20, ["ties", "malformed"])
-        assert {fuzz.kind_of(0, number) for number in numbers} == {"ties", "malformed"}
-        assert {fuzz.make_case(0, number).kind for number in numbers} == {"ties", "malformed"}
+        numbers = fuzz.first_cases(0, 20, ["ties", "outside"])
+        assert {fuzz.kind_of(0, number) for number in numbers} == {"ties", "outside"}
+        assert {fuzz.make_case(0, number).kind for number in numbers} == {"ties", "outside"}
 
 
 def test_one_case_can_be_repeated():

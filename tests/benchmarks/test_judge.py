@@ -97,7 +97,7 @@ def result() -> frot.Result:
         (lambda r: {"potentials": (r.potentials[0] - 1e-3, r.potentials[1])}, "potentials"),
         (lambda r: {"status": Status.MAX_ITER}, "status"),
         (lambda r: {"lower": r.lower - 1e-4}, "status"),
-        (lambda r: {"lower": r.lower / 2.0, "status": Status.STALLED}, "weak"),
+        (lambda r: {"lower": r.lower / 2.0, "status": Status.STALLED}, "status"),
         (lambda r: {"eta": 0.1}, "wrong"),
     ],
 )
@@ -134,32 +134,6 @@ def test_the_last_unit_of_a_light_weight_counts():
     assert "plan" in words(case, dataclasses.replace(found, plan=Plan(plan)))
 
 
-def test_limits_excuse_what_they_cause(result):
-    wide = dataclasses.replace(result, lower=result.lower / 2.0, status=Status.MAX_ITER)
-    excused = dataclasses.replace(cost_case(), excused=("MAX_ITER",))
-    assert judge(cost_case(), Attempt(wide)).failed
-    # The potentials still prove more than the lower bound that is claimed.
-    assert judge(excused, Attempt(wide)).outcome == "limited"
-
-
-def test_between_the_tolerance_and_weak_is_wide(result):
-    wide = dataclasses.replace(result, lower=result.lower * (1.0 - 1e-5), status=Status.STALLED)
-    assert judge(cost_case(), Attempt(wide)).outcome == "wide"
-
-
-def test_rounding_excuses_the_precision_it_explains():
-    # Costs of both signs whose optimum is zero, while potentials are not.
-    stack = np.array([[[1.0, -2.0], [3.0, -1.0]]])
-    case = Case("signed costs", "solve_costs", (stack,), {}, (CostProblem(stack),))
-    found = dataclasses.replace(case.run(), status=Status.STALLED, history=())
-    tiny = dataclasses.replace(found, lower=-1e-15, upper=1e-15)
-    assert judge(case, Attempt(tiny)).outcome == "rounding"
-    wide = dataclasses.replace(found, lower=-1e-9, upper=1e-9)
-    assert words(case, wide) == {"weak"}
-    stalled = dataclasses.replace(tiny, status=Status.STALLED)
-    assert words(case, stalled) == {"weak"}
-
-
 @pytest.mark.parametrize("off", [1e-7, -1e-7])
 def test_spoilt_distances(off):
     case = RIGHT["a distance"]
@@ -168,7 +142,6 @@ def test_spoilt_distances(off):
     assert words(case, value * (1.0 + off)) == {"wrong"}
     warned = judge(case, Attempt(value * (1.0 + off), warned=("not there yet",)))
     assert warned.outcome == "wide"
-    assert words(case, value * 1.1, warned=("not there yet",)) == {"weak"}
     assert words(case, float("nan")) == {"not finite"}
 
 
@@ -187,7 +160,7 @@ def test_spoilt_tables_of_distances():
     off[0, 1] = off[1, 0] = 1.01 * off[0, 1]
     assert words(case, off) == {"wrong"}
     off[1, 0] = 0.0
-    assert words(case, off) == {"wrong", "shape"}
+    assert words(case, off) == {"shape"}
     assert words(case, table[:2]) == {"shape"}
 
 
@@ -215,16 +188,23 @@ def test_shares_of_the_mean_cost_are_checked():
 
 class TestManners:
     def test_a_mistake_that_is_accepted(self, result):
-        case = dataclasses.replace(cost_case(), complaint="nothing, really")
+        case = dataclasses.replace(cost_case(), sentence="nothing, really")
         assert words(case, result) == {"accepted"}
-        assert judge(case, Attempt(error=frot.InputError("no"))).outcome == "typed error"
+        assert words(case, None, error=frot.InputError("another sentence")) == {"refused"}
+        attempt = Attempt(error=frot.InputError("this is nothing, really"))
+        assert judge(case, attempt).outcome == "refused"
+
+    def test_a_wide_answer_needs_a_status_and_a_warning(self, result):
+        wide = dataclasses.replace(result, lower=result.lower / 2.0, status=Status.STALLED)
+        assert judge(cost_case(), Attempt(wide, warned=("not there yet",))).outcome == "wide"
+        assert "status" in words(cost_case(), wide)
 
     def test_a_sound_call_that_is_refused(self):
         assert words(cost_case(), None, error=frot.InputError("no")) == {"refused"}
 
     def test_an_error_of_another_type(self):
         assert words(cost_case(), None, error=IndexError("deep inside")) == {"raised"}
-        malformed = dataclasses.replace(cost_case(), complaint="anything")
+        malformed = dataclasses.replace(cost_case(), sentence="anything")
         assert words(malformed, None, error=IndexError("deep inside")) == {"raised"}
 
     @pytest.mark.parametrize(
@@ -238,32 +218,6 @@ class TestManners:
     )
     def test_what_no_call_may_do(self, result, attempt, word):
         assert words(cost_case(), result, **attempt) == {word}
-
-    def test_more_time_than_was_given(self, result):
-        case = cost_case(time_limit=0.1)
-        assert words(case, result, seconds=0.3) == set()
-        assert words(case, result, seconds=0.5) == {"time limit"}
-
-    def test_arrays_of_the_user_in_the_answer(self, result):
-        assert words(cost_case(), result, inputs={"a": np.ones(3)}) == set()
-        assert words(cost_case(), result, inputs={"a": result.alpha}) == {"aliased"}
-        points = (np.ones((4, 1)), np.ones((5, 1)))
-        kept = dataclasses.replace(result, points=points)
-        assert words(cost_case(), kept, inputs={"X": points[0]}) == {"aliased"}
-        twice = dataclasses.replace(result, phi=result.alpha)
-        assert "aliased" in words(cost_case(), twice)
-
-    def test_a_warning_of_a_run_that_converged(self, result):
-        assert words(cost_case(), result, warned=("not there yet",)) == {"status"}
-
-
-def test_forbidden_arcs_are_not_used():
-    stack = np.array([[[np.inf, 1.0], [1.0, 2.0]]])
-    case = Case("forbidden arcs", "solve_costs", (stack,), {}, (CostProblem(stack),))
-    finite = frot.solve_costs(np.where(np.isinf(stack), 1e3, stack))
-    assert "plan" not in words(case, finite)
-    half = dataclasses.replace(finite, plan=Plan(np.full((2, 2), 0.25)))
-    assert "plan" in words(case, half)
 
 
 class TestAttempt:
@@ -318,16 +272,6 @@ def test_potentials_of_points_without_weight_prove_nothing(eps):
     assert np.isfinite(proven[0])
 
 
-def test_sums_below_the_smallest_normal_number_are_right_to_their_last_place():
-    stack = 1e-318 * np.random.default_rng(2).random((1, 3, 4))
-    case = Case("heavy tails", "solve_costs", (stack,), {}, (CostProblem(stack),))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = case.run()
-    assert words(case, found) <= {"weak"}
-    assert "phi" in words(case, dataclasses.replace(found, phi=1.01 * found.phi))
-
-
 def test_a_call_is_undecided_before_the_referee():
     case = cost_case()
     attempt = make_attempt(case)
@@ -338,29 +282,7 @@ def test_a_call_is_undecided_before_the_referee():
 
 def test_no_time_for_regrets_is_no_failure():
     case = point_case(normalise="regret", time_limit=1e-9)
-    assert judge(case, make_attempt(case)).outcome == "not supported"
-
-
-def test_costs_that_cancel_in_a_mixture_explain_rounding():
-    stack = np.array([[[1.0, -1.0], [-2.0, 2.0]], [[-1.0, 1.0], [2.0, -2.0]]]) / 3.0
-    case = Case("signed costs", "solve_costs", (stack,), {}, (CostProblem(stack),))
-    found = dataclasses.replace(case.run(), alpha=np.array([0.5, 0.5]))
-    found = dataclasses.replace(found, potentials=(np.zeros(2), np.zeros(2)))
-    assert Evidence(case.problems[0]).rounding(found, 0.0) >= 1e-15
-
-
-def test_mass_that_marginals_are_off_by_explains_rounding():
-    # Next to nothing weighs on the one arc that costs anything: a plan may as well avoid it.
-    stack = np.zeros((1, 2, 2))
-    stack[0, 0, 0] = 1.0
-    b = np.array([1e-9, 1.0 - 1e-9])
-    problem = CostProblem(stack, b=b)
-    options = {"b": b, "eps": 1e-14, "solver": "entropic"}
-    case = Case("light costs", "solve_costs", (stack,), options, (problem,))
-    found = case.run()
-    mean = Evidence(problem).mean_cost
-    assert mean == pytest.approx(5e-10)
-    assert Evidence(problem).rounding(found, found.eps) >= 1e-14 * mean
+    assert judge(case, make_attempt(case)).outcome == "refused"
 
 
 def loss_case(size: float) -> Case:
@@ -368,19 +290,3 @@ def loss_case(size: float) -> Case:
     problem = PointProblem(x.astype(float), y.astype(float), [[0], [1], [2]])
     options = {"groups": "each", "eps": frot.relative(0.5)}
     return Case("scales", "FRWDLoss", (x, y), options, (problem,))
-
-
-def test_a_loss_too_large_for_its_precision_is_refused():
-    pytest.importorskip("torch")
-    case = loss_case(1e20)
-    assert judge(case, make_attempt(case)).outcome == "not supported"
-    # What single precision holds may not be.
-    refused = Attempt(error=frot.InputError("the loss is more than float32 holds"))
-    found = judge(loss_case(1.0), refused).complaints
-    assert [complaint.what for complaint in found] == ["refused"]
-
-
-def test_a_loss_below_the_smallest_normal_number_is_right_to_its_last_place():
-    pytest.importorskip("torch")
-    case = loss_case(1e-21)
-    assert judge(case, make_attempt(case)).complaints == ()

@@ -435,7 +435,7 @@ def test_an_interrupt_in_the_first_step_brings_a_match(backbone, monkeypatch):
 
     made = matcher(backbone)
     expected = made(cat(), cat(x=76))
-    monkeypatch.setattr("frot.solvers.entropic.entropic.ascend", interrupted)
+    monkeypatch.setattr("frot.solvers.entropic.entropic.Ascent", interrupted)
     with pytest.raises(frot.Interrupted) as stop:
         made(cat(), cat(x=76))
     match = stop.value.result

@@ -66,8 +66,6 @@ def test_points_may_be_taken_and_repeated(name: str):
     alpha = bring(geometry, RNG.dirichlet(np.ones(3))[None])
     part, whole = np.asarray(geometry.take(rows, cols).mix(alpha)), np.asarray(geometry.mix(alpha))
     assert part == pytest.approx(whole[:, rows][:, :, cols], rel=1e-12, abs=1e-13)
-    standing = geometry.stand_in(np.array([0, 1, 2, 3, 3, 3]), np.arange(5))
-    assert np.asarray(standing.mix(alpha))[0, 5] == pytest.approx(whole[0, 3], rel=1e-12)
 
 
 def test_members_may_stand_in_for_each_other_in_their_own_way():

@@ -146,7 +146,7 @@ class TestEveryDoor:
             assert found[at].upper >= one.lower
 
     def test_the_loss_and_its_gradient(self, metric: str):
-        loss = FRWDLoss(LISTS, 0.1, 0.1, metric=metric, tol=1e-6)
+        loss = FRWDLoss(LISTS, 0.1, 0.1, metric=metric, gradient_tol=1e-6)
         x, y = torch.tensor(X, requires_grad=True), torch.tensor(Y)
         value: Any = loss(x, y)
         expected = frot.solve_costs(stack_of(metric), eta=0.1, eps=0.1, tol=1e-8)
@@ -161,15 +161,13 @@ class TestEveryDoor:
         slope = float((x.grad * torch.tensor(way)).sum())
         assert slope == pytest.approx((ends[0] - ends[1]) / (2.0 * h), rel=1e-3)
 
-    def test_pairwise_and_distance(self, metric: str):
+    def test_pairwise(self, metric: str):
         clouds = [X, Y, X[:4] + 0.1]
-        found = frot.pairwise(clouds, LISTS, metric=metric, p=1.0)
+        found = frot.pairwise(clouds, LISTS, metric=metric, p=1.0, eps=0.1, tol=1e-8)
         for i, j in ((0, 1), (0, 2), (1, 2)):
-            one = frot.solve_costs(stack_of(metric, clouds[i], clouds[j]))
-            assert found[i, j] == pytest.approx(one.value, rel=1e-9)
-            away = frot.distance(clouds[i], clouds[j], LISTS, metric=metric, p=1.0)
-            assert away == pytest.approx(one.value, rel=1e-9)
-        assert np.diag(found).tolist() == [0.0, 0.0, 0.0]
+            stack = stack_of(metric, clouds[i], clouds[j])
+            one = frot.solve_costs(stack, eps=0.1, tol=1e-8)
+            assert found[i, j] == pytest.approx(one.value, rel=1e-7)
 
     def test_max_min(self, metric: str):
         found = frot.max_min(X, Y, LISTS, metric=metric)

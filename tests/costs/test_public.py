@@ -82,8 +82,7 @@ def test_every_solver_takes_every_kind(kind: str, solver: str, zero: bool):
     adversary = frot.Simplex(eta=0.0 if eps == 0.0 and solver != "frank-wolfe" else 0.1)
     expected = frot.solve_costs(STACK, a, B, eta=adversary.eta, eps=eps, solver=SOLVERS[solver])
     problem = frot.Problem(built()[kind], a, B, adversary, eps=eps, names=GROUPS.names)
-    if zero and not getattr(SOLVERS[solver], "takes_zero_weights", False):
-        problem = problem.support()[0]
+    problem = problem.support()[0]
     found = SOLVERS[solver](problem)
     close = max(2e-5, 2.0 * SOLVERS[solver].tol)
     assert float(found.value) == pytest.approx(expected.value, rel=close)

@@ -78,7 +78,7 @@ def test_a_light_point_far_away():
 @pytest.mark.parametrize("side", ["x", "y"])
 def test_potentials_of_near_points_know_nothing_of_far_ones(far, side):
     rng = np.random.default_rng(3)
-    near, light = rng.normal(size=(6, 1)), np.array([*rng.dirichlet(np.ones(6)), 1e-16, 1e-16])
+    near, light = rng.normal(size=(6, 1)), np.array([*rng.dirichlet(np.ones(6)), 1e-14, 1e-14])
     points = {"x": near, "y": rng.normal(size=(6, 1))}
     points[side] = np.concatenate([points[side], [[far], [1.1 * far]]])
     weights = {"x": np.full(6, 1 / 6), "y": np.full(6, 1 / 6)}

@@ -212,7 +212,7 @@ def test_sliced_is_pots_on_average(weighted):
     expected: Any = ot.sliced_wasserstein_distance(X, Y, a, b, n_projections=20_000, seed=0)
     found = frot.sliced(X, Y, a=a, b=b, projections=2000)
     assert found.lower <= float(expected) ** 2 <= found.upper
-    assert found.upper - found.lower < 0.2 * found.value
+    assert found.value == pytest.approx(float(expected) ** 2, rel=0.1)
     assert frot.sliced(X, Y, random_state=1).value != frot.sliced(X, Y, random_state=2).value
     assert found.value <= frot.wasserstein(X, Y, a=a, b=b).value / 4
 

@@ -9,8 +9,10 @@ import pytest
 
 import frot
 from frot import Entropic, Exact, FrankWolfe, LinearProgram, NetworkSimplex
+from frot._base.arrays import Home
+from frot.api.run import on_accelerator
 from frot.problem.terms import check_terms
-from frot.solvers.choose import Solver, choose_solver
+from frot.solvers.choose import Solver, choose_solver, refuse_exact
 from frot.solvers.exact.exact import SMOOTH_GROUPS
 
 
@@ -72,7 +74,7 @@ def test_too_many_groups_for_the_smooth_exact_solver():
 def test_a_solver_of_ones_own():
     class Lazy:
         tol, max_iter, time_limit = 1.0, 1, None
-        any_set = any_library = takes_zero_weights = False
+        any_set = any_library = False
 
         def __call__(self, problem, start=None, callback=None, progress=False):
             return "answer"
@@ -88,7 +90,7 @@ def test_a_solver_of_ones_own():
 
 
 class TestEpsLeftOut:
-    """Exact while it is the road to the answer, a little eps beyond; `res.solver` tells."""
+    """eps is 0 where it is left out; what cannot be solved so is refused, not changed."""
 
     points = np.random.default_rng(0).normal(size=(9, 3))
 
@@ -97,32 +99,48 @@ class TestEpsLeftOut:
         assert result.solver.startswith("Exact")
         assert result.eps == 0.0
 
-    def test_large_ones_get_a_little_eps(self, monkeypatch):
-        monkeypatch.setattr("frot.problem.terms.EXACT_UP_TO", 9 * 4 - 1)
-        result = frot.solve(self.points, self.points[:4])
-        assert result.solver.startswith("Entropic")
-        assert result.eps == pytest.approx(0.02 * result.mean_cost)
-        exact = frot.solve(self.points, self.points[:4], eps=0.0)
-        assert exact.solver.startswith("Exact")
-        lower, upper = result.unregularised
-        assert lower <= exact.value <= upper
+    @pytest.mark.parametrize("options", [{}, {"eps": 0.0}, {"eps": 0}, {"eps": frot.relative(0.0)}])
+    def test_large_ones_are_refused(self, options):
+        # Refused before any work: the stack would be 290 MB, of zero strides here.
+        costs = np.broadcast_to(1.0, (1, 6_001, 6_000))
+        with pytest.raises(frot.InputError, match=r"6001 x 6000.*eps=frot\.relative\(0\.02\)"):
+            frot.solve_costs(costs, **options)
+        points = np.zeros((6_001, 2))
+        for door in (frot.solve, frot.distance):
+            with pytest.raises(frot.InputError, match="another objective"):
+                door(points, points[1:], **options)
+        with pytest.raises(frot.InputError, match=r"^eps: is 0.*another objective"):
+            frot.pairwise([points, points[1:]], **options)
+
+    def test_a_device_is_refused(self):
+        torch = pytest.importorskip("torch")
+        terms = check_terms((1, 2, 2))
+        elsewhere = on_accelerator(Home.of(torch.zeros(1, device="meta")))
+        with pytest.raises(frot.InputError, match=r"on a device.*eps=frot\.relative\(0\.02\)"):
+            refuse_exact((1, 2, 2), terms, elsewhere)
+
+    def test_a_line_is_sorted_however_long(self):
+        x = np.random.default_rng(2).normal(size=(6_001, 1))
+        assert frot.distance(x, x[1:] + 1.0) == pytest.approx(1.0, abs=1e-2)
+        with pytest.raises(frot.InputError, match="another objective"):
+            frot.solve(x, x, tau=1.0)
 
     def test_a_number_is_obeyed(self, monkeypatch):
         for most in (0, 10**9):
-            monkeypatch.setattr("frot.problem.terms.EXACT_UP_TO", most)
+            monkeypatch.setattr("frot.solvers.choose.EXACT_UP_TO", most)
             costs = np.random.default_rng(1).random((2, 3, 3))
-            assert frot.solve_costs(costs, eps=0.0).solver.startswith("Exact")
             assert frot.solve_costs(costs, eps=0.1).eps == 0.1
             assert frot.solve_costs(costs, eps=0.1).solver.startswith("Entropic")
 
     def test_a_solver_that_is_named_is_taken(self, monkeypatch):
-        monkeypatch.setattr("frot.problem.terms.EXACT_UP_TO", 0)
-        result = frot.solve(self.points, self.points[:4], eps=0, solver="exact")
+        monkeypatch.setattr("frot.solvers.choose.EXACT_UP_TO", 0)
+        result = frot.solve(self.points, self.points[:4], solver="exact")
         assert result.solver.startswith("Exact")
         with pytest.raises(frot.InputError, match="eps: Entropic needs eps > 0"):
-            frot.solve(self.points, self.points[:4], eps=0, solver="entropic")
+            frot.solve(self.points, self.points[:4], solver="entropic")
 
-    def test_a_distance_has_none(self, monkeypatch):
-        expected = frot.distance(self.points, self.points[:4])
-        monkeypatch.setattr("frot.problem.terms.EXACT_UP_TO", 0)
-        assert frot.distance(self.points, self.points[:4]) == expected
+    def test_what_has_no_eps_is_not_refused(self, monkeypatch):
+        monkeypatch.setattr("frot.solvers.choose.EXACT_UP_TO", 0)
+        costs = np.random.default_rng(1).random((2, 3, 3))
+        assert frot.solve_costs(costs, tau=1.0, penalty="tv").eps == 0.0
+        assert frot.solve_costs(costs, adversary=frot.Ellipsoid([1.0, 1.0], 0.5)).eps == 0.0

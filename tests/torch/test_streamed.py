@@ -70,24 +70,24 @@ def test_gradients_are_those_of_double_precision(kind: str, groups: list[int], d
     one = loss._clouds[0]
     # What the gradient is off by, estimated: see `Aim`.
     estimate = 0.5 * PLAN * one.error + 0.5 * WEIGHTS * np.sqrt(one.regret)
-    assert estimate.max() <= loss.tol
-    exact_loss = FRWDLoss(groups, **options, tol=1e-7)
+    assert estimate.max() <= loss.gradient_tol
+    exact_loss = FRWDLoss(groups, **options, gradient_tol=1e-7)
     expected, exact = gradient(exact_loss, data(kind, torch.float64))
     assert not exact_loss._clouds
     size = float(exact_loss.result.value)
     assert value == pytest.approx(expected, abs=2e-5 * size)
     for mine, its in zip(found[:2], exact[:2], strict=True):
-        assert off(mine, its) <= 2.0 * loss.tol
+        assert off(mine, its) <= 2.0 * loss.gradient_tol
     for mine, its in zip(found[2:], exact[2:], strict=True):
         # But for a constant, which weights that sum to one do not see.
-        assert off(mine - mine.mean(), its - its.mean()) <= 2.0 * loss.tol
+        assert off(mine - mine.mean(), its - its.mean()) <= 2.0 * loss.gradient_tol
 
 
 def test_gradients_are_finite_differences():
     parts, way = data("far"), torch.randn(120, 6, generator=torch.Generator().manual_seed(0))
     options: dict[str, Any] = {**RELATIVE, "debias": True}
     _, (by_x, *_) = gradient(FRWDLoss([2, 4], **options), parts)
-    exact = FRWDLoss([2, 4], **options, tol=1e-8)
+    exact = FRWDLoss([2, 4], **options, gradient_tol=1e-8)
     x, y, a, b = data("far", torch.float64)
     ends = [float(exact(x + step * way, y, a, b)) for step in (1e-3, -1e-3)]
     assert float((by_x * way).sum()) == pytest.approx((ends[0] - ends[1]) / 2e-3, rel=5e-3)
@@ -108,7 +108,7 @@ def test_a_sample_leads_the_way(monkeypatch):
         _, found = gradient(loss, parts)
         assert loss._clouds
         if len(groups) > 1:
-            assert off(found[0], expected[0]) <= loss.tol
+            assert off(found[0], expected[0]) <= loss.gradient_tol
     assert taken == [30, 30]
 
 
@@ -125,7 +125,9 @@ def test_one_product_leads_where_there_are_many_points(monkeypatch):
     _, found = gradient(FRWDLoss([6], eps=RELATIVE["eps"]), data())
     assert not seen[0]
     assert seen[-1]
-    _, exact = gradient(FRWDLoss([6], eps=RELATIVE["eps"], tol=1e-6), data(dtype=torch.float64))
+    _, exact = gradient(
+        FRWDLoss([6], eps=RELATIVE["eps"], gradient_tol=1e-6), data(dtype=torch.float64)
+    )
     assert off(found[0], exact[0]) <= 5e-3
 
 
@@ -135,7 +137,7 @@ def test_the_answer_is_proven_when_asked_for():
     result = loss.result
     x, y, a, b = data(dtype=torch.float64)
     exact = frot.solve(x, y, [2, 4], a=a, b=b, eta=result.eta, eps=result.eps, tol=1e-7)
-    assert result.gap <= loss.tol
+    assert result.gap <= loss.gradient_tol
     assert result.lower <= exact.upper
     assert exact.lower <= result.upper
     assert loss.result is result
@@ -144,7 +146,7 @@ def test_the_answer_is_proven_when_asked_for():
 @pytest.mark.parametrize(
     "options",
     [
-        {"tol": 5e-5},
+        {"gradient_tol": 5e-5},
         {"eta": 0.0},
         {"tau": 1.0},
         {"eps": 1e-5},
@@ -181,7 +183,7 @@ def test_sweeps_that_do_not_end_are_left_to_the_host(monkeypatch):
 
 
 def test_steps_are_limited():
-    loss = FRWDLoss([2, 4], **RELATIVE, max_iter=1, tol=1e-3)
+    loss = FRWDLoss([2, 4], **RELATIVE, max_iter=1, gradient_tol=1e-3)
     with pytest.warns(frot.ConvergenceWarning, match="Raise eps or max_iter"):
         loss(*data())
     assert not loss._clouds
@@ -205,8 +207,8 @@ def test_members_that_are_too_large_together_are_solved_one_by_one(monkeypatch):
         assert one.grad is not None
         assert two.grad is not None
         for at in range(2):
-            assert off(two.grad[at], one.grad[at]) <= 2.0 * loss.tol
-    assert [result.gap <= loss.tol for result in large.result] == [True, True]
+            assert off(two.grad[at], one.grad[at]) <= 2.0 * loss.gradient_tol
+    assert [result.gap <= loss.gradient_tol for result in large.result] == [True, True]
 
 
 def test_a_cloud_with_itself_has_no_loss():
@@ -233,7 +235,7 @@ def test_training_starts_from_the_last_step_and_holds_no_more():
     _, (cold, _) = gradient(again, [leaf.detach(), y])
     _, (warm, _) = gradient(loss, [leaf.detach(), y])
     assert not again._clouds
-    assert off(warm, cold) <= loss.tol
+    assert off(warm, cold) <= loss.gradient_tol
     # Elsewhere it starts anew.
     loss(x + 2.0, y)
     assert loss._clouds

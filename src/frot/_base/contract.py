@@ -67,6 +67,25 @@ def refuse_large_integers(array: np.ndarray, name: str) -> None:
         )
 
 
+def refuse_unfit_table(table: Any, name: str) -> None:
+    """Refuse a table, of whatever library, with masks or with integers that a double does not hold.
+
+    Examples
+    --------
+    >>> refuse_unfit_table(np.array([[1.0, 2.0]]), "X")
+    """
+    refuse_masked(table, name)
+    values = table
+    if callable(getattr(table, "toarray", None)):
+        # A sparse matrix.
+        values = table.data
+    elif callable(getattr(table, "to_numpy", None)):
+        values = table.to_numpy()
+    if isinstance(values, np.ndarray):
+        refuse_masked(values, name)
+        refuse_large_integers(values, name)
+
+
 def drop_light_weights(weights: np.ndarray, name: str) -> np.ndarray:
     """Return weights >= 0 of which those next to nothing are zero, with a `DataWarning`.
 

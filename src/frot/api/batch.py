@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ from frot._base.arrays import Home, device_room, find_home, is_foreign, to_numpy
 from frot._base.contract import check_batch_range
 from frot._base.errors import InputError, brief, warn_caller
 from frot._base.spelling import second_names
-from frot._base.stopping import check_limits, deadline, no_deadline
+from frot._base.stopping import check_limits, deadline
 from frot._base.validate import (
     check_choice,
     check_flag,
@@ -39,10 +37,9 @@ from frot.problem.terms import (
     check_tau,
 )
 from frot.solvers.sinkhorn.absent import potentials_at
-from frot.solvers.sinkhorn.certificate import Certificate, proving
+from frot.solvers.sinkhorn.certificate import proving
 from frot.solvers.sinkhorn.dense import DenseEngine, dense_bytes
-from frot.solvers.sinkhorn.objective import plan_objective
-from frot.solvers.sinkhorn.run import SINGLE_TO, time_for_objective
+from frot.solvers.sinkhorn.run import SINGLE_TO
 from frot.solvers.sinkhorn.terms import BatchTerms
 
 
@@ -175,15 +172,13 @@ def run_batch(
     memory_budget: float = MEMORY_BUDGET,
     symmetric: bool = False,
     start: tuple[np.ndarray, np.ndarray] | None = None,
-    objectives: bool = True,
     tau: tuple[Any, ...] = (np.inf, np.inf),
 ) -> BatchResult:
     """Solve a batch that has been checked.
 
     `geometries` are the costs to solve and those of the points' true places, `amounts` are eta and
     eps, `means` the groups' mean costs, (B, L), and `start` weights and potentials to begin with.
-    Without `objectives` values are bounds of them: see `with_objectives`. Prices `tau` of the two
-    sides, of all members or of each, are infinite where mass is kept.
+    Prices `tau` of the two sides, of all members or of each, are infinite where mass is kept.
     """
     (etas, epss), place = amounts, home or Home.of(np.zeros(1))
     geometry, true = geometries
@@ -202,8 +197,6 @@ def run_batch(
         for first in range(0, count, per_part):
             work.run(whole, np.arange(first, min(first + per_part, count)), start)
         proof = work.assembled(count)
-        if objectives:
-            proof = replace(proof, value=_objectives(whole, proof, work.plans))
     potentials = proving(whole.double(), proof.f, proof.g)
     if true is not geometry:
         potentials = potentials_at(true, whole.double().terms, proof.alpha, *potentials)
@@ -211,7 +204,6 @@ def run_batch(
         status=tuple(work.status[at] for at in range(count)),
         proof=proof,
         duals=potentials,
-        explicit=work.plans,
         engine=whole.double(),
         iterations=tuple(work.iterations[at] for at in range(count)),
         time=time.perf_counter() - work.begin,
@@ -222,27 +214,6 @@ def run_batch(
         solver=work.name,
         home=home,
     )
-
-
-def with_objectives(result: BatchResult) -> BatchResult:
-    """The same with its plans' objectives, which a search has no need of."""
-    value = _objectives(result.engine, result.proof, result.explicit)
-    return replace(result, proof=replace(result.proof, value=value))
-
-
-def _objectives(engine: DenseEngine, proof: Certificate, explicit: Iterable[int]) -> Any:
-    """Objectives of the plans; those that are explicit have theirs already."""
-    home, (count, _, n, m) = engine.terms.home, engine.geometry.shape
-    if engine.terms.soft:
-        # Nothing was put into those plans: what was proven is what they cost.
-        return proof.value
-    if not time_for_objective(count * n * m):
-        return proof.value
-    known = np.zeros(count)
-    known[list(explicit)] = 1.0
-    with no_deadline():
-        found = plan_objective(engine, proof)
-    return home.xp.where(home.bring(known, found.dtype) > 0.0, proof.value, found)
 
 
 def _warn(result: BatchResult, tol: float) -> None:

@@ -14,9 +14,13 @@ from frot._base.arrays import Home, read_only, to_numpy
 from frot._base.contract import gap_floor, relative_gap
 from frot._base.errors import require
 from frot._base.files import write_archive
+from frot.costs import DeviceCosts
 from frot.groups.groups import Groups
 from frot.plans.lazy import LazyPlan
 from frot.plans.plan import Plan
+from frot.problem.adversary import simplex_of
+from frot.problem.marginals import Marginals
+from frot.problem.problem import Problem
 from frot.problem.result import Progress, Result, Status, arrays_of_groups, groups_in
 from frot.solvers.sinkhorn.certificate import Certificate
 from frot.solvers.sinkhorn.dense import DenseEngine
@@ -53,7 +57,6 @@ class BatchResult(Sequence[Result]):
     status: tuple[Status, ...]
     proof: Certificate
     duals: tuple[Any, Any]
-    explicit: dict[int, np.ndarray]
     engine: DenseEngine
     iterations: tuple[int, ...]
     time: float
@@ -189,14 +192,7 @@ class BatchResult(Sequence[Result]):
         gibbs, proof = self._gibbs, self.proof
         plans = proof.weight[:, None, None] * gibbs.dense()
         plans += proof.left[:, :, None] * proof.right[:, None, :]
-        if not self.explicit:
-            return plans
-        home = self.engine.terms.home
-        members = [
-            home.bring(self.explicit[at]) if at in self.explicit else plans[at, :, :]
-            for at in range(len(self))
-        ]
-        return home.xp.stack(members)
+        return plans
 
     def products(self, U: Any, V: Any) -> tuple[Any, Any]:
         """Return ``plans @ V``, (B, n, k), and ``plans^T @ U``, (B, m, k), without the plans.
@@ -219,12 +215,6 @@ class BatchResult(Sequence[Result]):
             ahead = ahead + left[:, :, None] * (right[:, None, :] @ V)
         if U is not None:
             back = weight * back + right[:, :, None] * (left[:, None, :] @ U)
-        for at, plan in self.explicit.items():
-            plan = self.engine.terms.home.bring(plan)
-            if V is not None:
-                ahead[at, :, :] = plan @ V[at, :, :]
-            if U is not None:
-                back[at, :, :] = turn(plan) @ U[at, :, :]
         return ahead, back
 
     @property
@@ -233,9 +223,7 @@ class BatchResult(Sequence[Result]):
         return Gibbs(self.engine.geometry, self.engine.terms, proof.alpha, proof.g, proof.thin)
 
     def _plan(self, at: int) -> Plan:
-        """The plan of one member: what potentials make, or an explicit one."""
-        if at in self.explicit:
-            return Plan(self.explicit[at])
+        """The plan of one member."""
         row, proof, terms = slice(at, at + 1), self.proof, self.engine.terms
         alone = terms.home.indices([at])
         gibbs = Gibbs(
@@ -285,9 +273,27 @@ class BatchResult(Sequence[Result]):
             eta=float(self.eta[at]),
             eps=float(self.eps[at]),
             groups=self.groups,
-            plain=(float(proof.plain_lower[at]), float(proof.plain_upper[at])),
+            **self._without_eps(at),
             **self._owed(at),
         ).at(self.home)
+
+    def _without_eps(self, at: int) -> dict[str, Any]:
+        """What a member's interval without eps is computed from, if it is asked for."""
+        terms, geometry = self.engine.terms, self.engine.geometry
+        home = terms.home
+        prior = None if terms.log_prior is None else to_numpy(terms.log_prior)[0]
+        tau_a, tau_b = (
+            np.inf if price is None else float(price[at, 0]) for price in (terms.tau_a, terms.tau_b)
+        )
+        problem = Problem(
+            DeviceCosts(geometry.members(home.indices([at])), home),
+            to_numpy(terms.a[at, :]),
+            to_numpy(terms.b[at, :]),
+            adversary=simplex_of(terms.k, float(self.eta[at]), prior),
+            eps=float(self.eps[at]),
+            marginals=Marginals(tau_a, tau_b),
+        )
+        return {"problem": problem}
 
     def _owed(self, at: int) -> dict[str, Any]:
         """What a member's marginals are worth, where they need not be kept."""
@@ -301,18 +307,31 @@ class BatchResult(Sequence[Result]):
 
 
 NUMBERS = ("eta", "eps", "mean_cost")
-PROVEN = ("value", "lower", "upper", "plain_lower", "plain_upper", "alpha", "phi")
+PROVEN = ("value", "lower", "upper", "alpha", "phi")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SavedBatch(BatchResult):
     """A batch from a file: its plans are arrays, and it needs no costs to make them."""
 
+    dense: np.ndarray | None = None
+    plain: np.ndarray | None = None
     owed: tuple[dict[str, Any], ...] = ()
 
     def plans(self) -> np.ndarray:
         """Return all plans as one fresh array of shape (B, n, m)."""
-        return np.stack([self.explicit[at] for at in range(len(self))])
+        assert self.dense is not None
+        return self.dense.copy()
+
+    def _plan(self, at: int) -> Plan:
+        """One of them."""
+        assert self.dense is not None
+        return Plan(self.dense[at])
+
+    def _without_eps(self, at: int) -> dict[str, Any]:
+        """It was computed when the batch was saved."""
+        assert self.plain is not None
+        return {"plain": tuple(self.plain[at].tolist())}
 
     def products(self, U: Any, V: Any) -> tuple[Any, Any]:
         """Return ``plans @ V`` and ``plans^T @ U``; None for what is not given."""
@@ -336,6 +355,7 @@ def arrays_of(batch: BatchResult) -> dict[str, Any]:
         "f": to_numpy(f),
         "g": to_numpy(g),
         "plans": to_numpy(batch.plans()),
+        "plain": np.array([one.unregularised for one in batch]),
         **{name: getattr(batch, name) for name in NUMBERS},
         **{name: to_numpy(getattr(batch.proof, name)) for name in PROVEN},
         **{name: np.array([one[name] for one in owed]) for name in owed[0]},
@@ -354,7 +374,8 @@ def rebuilt(arrays: Mapping[str, np.ndarray]) -> SavedBatch:
         status=tuple(Status[name] for name in arrays["status"].tolist()),
         proof=Certificate(**proof),
         duals=(arrays["f"], arrays["g"]),
-        explicit=dict(enumerate(arrays["plans"])),
+        dense=arrays["plans"],
+        plain=arrays["plain"],
         engine=engine,
         iterations=tuple(arrays["iterations"].tolist()),
         time=float(arrays["time"]),

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from frot._base.errors import InputError, warn_caller
 from frot._base.stopping import DeadlineError
-from frot._base.validate import check_choice
 from frot.costs import Costs
 from frot.costs.protocol import UNIT
 from frot.problem.bounds import c_transforms
-from frot.problem.terms import NORMALISATIONS
 from frot.solvers.oracles import NetworkSimplex
 
 # Share of the mean cost from which on a group's optimum is not known.
@@ -79,20 +75,3 @@ def _scales(costs: Costs, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     means = costs.independent(a, b)
     rounding = 4.0 * (len(a) + len(b)) * UNIT * costs.magnitudes(a, b)
     return np.divide(1.0, means, out=np.ones(len(means)), where=means > rounding)
-
-
-def refuse_normalised_distance(how: Any) -> None:
-    """Refuse to make groups comparable within each pair where distances are asked for.
-
-    Both ways depend on the two clouds, so that distances to others are in other units.
-    """
-    why = {
-        "mean": "divides by costs of the pair itself, so that the triangle inequality fails",
-        "regret": "subtracts what the pair costs at least, so that different clouds are at 0",
-    }
-    how = check_choice(how, "normalise", NORMALISATIONS)
-    if how != "none":
-        raise InputError(
-            f"normalise: {how!r} {why[how]}; leave it out for a distance (scale the features of "
-            "all clouds alike instead), or use frot.solve for such a value"
-        )

@@ -15,13 +15,14 @@ from frot._base.stopping import finish, no_deadline
 from frot._base.validate import check_callable, check_flag
 from frot.api.normalise import normalise_costs
 from frot.costs import Costs
+from frot.costs.protocol import UNIT, blocks
 from frot.problem.adversary import SimplexFamily
 from frot.problem.marginals import MarginalPrice
 from frot.problem.problem import Problem
 from frot.problem.result import Result, Status
 from frot.problem.terms import ProblemTerms, amount_at, check_terms
 from frot.solvers import Callback, Start
-from frot.solvers.choose import Solver, choose_solver
+from frot.solvers.choose import Solver, choose_solver, refuse_exact
 
 
 def on_accelerator(home: Home | None) -> bool:
@@ -40,15 +41,18 @@ def check_options(
     start: Any = None,
     callback: Any = None,
     progress: Any = False,
+    on_a_line: bool = False,
     **given: Any,
 ) -> tuple[ProblemTerms, SolverRun]:
     """Check the options that `solve`, `solve_costs` and `pairwise` share, before any work.
 
-    Costs have the given shape, and arrays are at `home`. What is `given` besides a solver and its
-    limits is for `check_terms`.
+    Costs have the given shape, and arrays are at `home`; points may be `on_a_line`, where
+    transport is sorting. What is `given` besides a solver and its limits is for
+    `check_terms`.
     """
-    auto, on_device = isinstance(solver, str) and solver == "auto", on_accelerator(home)
-    terms = check_terms(shape, **given, eps_if_needed=auto, on_device=on_device)
+    terms = check_terms(shape, **given)
+    if isinstance(solver, str) and solver == "auto":
+        refuse_exact(shape, terms, on_accelerator(home), on_a_line)
     chosen = choose_solver(solver, shape, terms, tol=tol, max_iter=max_iter, time_limit=time_limit)
     run = SolverRun(chosen, start, callback, progress)
     run.check(shape)
@@ -105,16 +109,14 @@ class SolverRun:
         return result
 
     def _solve(self, problem: Problem) -> Result:
-        """Solve on the support of the weights, unless the solver takes points without weight."""
-        if self.solver.takes_zero_weights:
-            everyone = np.arange(len(problem.a)), np.arange(len(problem.b))
-            plans = not self.solver.any_library
-            start = Start.parse(self.start, problem, *everyone, plans=plans)
-            return self.solver(problem, start, self.callback, self.progress)
+        plans = not self.solver.any_library
         return on_support(
             problem,
             lambda small, rows, cols: self.solver(
-                small, Start.parse(self.start, small, rows, cols), self.callback, self.progress
+                small,
+                Start.parse(self.start, small, rows, cols, plans),
+                self.callback,
+                self.progress,
             ),
         )
 
@@ -135,21 +137,70 @@ def on_support(
 
 
 def _put_back(problem: Problem, result: Result, rows: np.ndarray, cols: np.ndarray) -> Result:
-    f, g = result.potentials
-    # Points without weight take the best potential the others leave them, rows first.
-    mixed = problem.costs.mix(result.alpha)
-    all_f = _finite((mixed[:, cols] - g).min(axis=1))
-    all_f[rows] = f
-    all_g = _finite((mixed - all_f[:, None]).min(axis=0))
-    all_g[cols] = g
-    plan = result.plan.expand(rows, cols, (len(problem.a), len(problem.b)))
-    potentials = (all_f, np.asarray(all_g))
-    return replace(result, plan=plan, potentials=potentials, points=problem.points)
+    """Give points without weight rows and columns of zeros, and potentials.
+
+    These are c-transforms of the others' (`_transformed`), rows first. Without eps columns look at
+    all rows, so that no two points are left with a cost below their potentials.
+    """
+    n, m = len(problem.a), len(problem.b)
+    f, g = np.zeros(n), np.zeros(m)
+    f[rows], g[cols] = (to_numpy(part) for part in result.potentials)
+    alpha, terms = to_numpy(result.alpha), problem.marginals
+    # Frank-Wolfe with Sinkhorn's plans proves an interval of the problem without eps.
+    eps = 0.0 if result.problem is None else problem.eps
+    out_rows, out_cols = np.setdiff1d(np.arange(n), rows), np.setdiff1d(np.arange(m), cols)
+    if len(out_rows):
+        costs = problem.costs.take(out_rows, cols)
+        f[out_rows] = _transformed(costs, alpha, g[cols], problem.b[cols], eps, 0)
+        f[out_rows] = _priced(f[out_rows], terms.tau_a, problem)
+    if len(out_cols):
+        by = rows if eps > 0.0 else np.arange(n)
+        costs = problem.costs.take(by, out_cols)
+        g[out_cols] = _transformed(costs, alpha, f[by], problem.a[by], eps, 1)
+        g[out_cols] = _priced(g[out_cols], terms.tau_b, problem)
+    plan = result.plan.expand(rows, cols, (n, m))
+    known = None if result.problem is None else problem
+    return replace(result, plan=plan, potentials=(f, g), points=problem.points, problem=known)
 
 
-def _finite(potential: np.ndarray) -> np.ndarray:
-    """Points that may go nowhere can have any potential: zero."""
-    return np.where(np.isfinite(potential), potential, 0.0)
+# Entries of costs that are looked at together.
+TRANSFORMED_AT_ONCE = 4_000_000
+
+
+def _transformed(
+    costs: Costs, alpha: np.ndarray, other: np.ndarray, weights: np.ndarray, eps: float, axis: int
+) -> np.ndarray:
+    r"""Return the potentials of all rows (`axis` 0) or columns (1) that the other side leaves them.
+
+    .. math::
+        \min_j M_{ij} - g_j, \qquad \text{with eps} \quad
+        -\varepsilon \log \sum_j b_j e^{(g_j - M_{ij}) / \varepsilon}
+
+    The second is the derivative of the optimum by the weight of a point that has none.
+    """
+    count, width = costs.shape[1 + axis], costs.shape[2 - axis]
+    found, everyone = np.empty(count), np.arange(width)
+    for part in blocks(count, width, TRANSFORMED_AT_ONCE):
+        some = np.arange(count)[part]
+        ends = (some, everyone) if axis == 0 else (everyone, some)
+        mixed = costs.take(*ends).mix(alpha)
+        reduced = (mixed if axis == 0 else mixed.T) - other
+        least = reduced.min(axis=1)
+        if eps > 0.0:
+            shares = np.exp((least[:, None] - reduced) / eps) @ weights
+            least = least - eps * np.log(np.maximum(shares, UNIT * weights.min()))
+        found[part] = least
+    # A user's metric may be infinite where it has no say.
+    return np.where(np.isfinite(found), found, 0.0)
+
+
+def _priced(potential: np.ndarray, tau: float, problem: Problem) -> np.ndarray:
+    """Potentials where mass has a price: with eps a share of them, without it at most the price."""
+    if tau == np.inf:
+        return potential
+    if problem.marginals.partial:
+        return np.minimum(potential, tau)
+    return potential * (tau / (tau + problem.eps))
 
 
 # Less of the lighter side than this is next to nothing.

@@ -20,7 +20,7 @@ from frot._base.validate import (
     check_number,
     check_two_clouds,
 )
-from frot.api.normalise import refuse_normalised_distance
+from frot.api.metric import refuse_no_metric, refuse_normalised
 from frot.api.run import check_options, make_problem
 from frot.costs import (
     MEMORY_BUDGET,
@@ -30,6 +30,7 @@ from frot.costs import (
     device_points,
     device_stack,
 )
+from frot.costs.build import is_line
 from frot.costs.metrics import factored_metric
 from frot.groups.groups import Groups
 from frot.problem.adversary import SimplexFamily
@@ -49,7 +50,7 @@ def solve(
     a: Any = None,
     b: Any = None,
     eta: float | Relative = 0.0,
-    eps: float | Relative | None = None,
+    eps: float | Relative = 0.0,
     prior: Any = None,
     adversary: Any = None,
     tau: Any = None,
@@ -86,11 +87,11 @@ def solve(
         Weights that sum to one; uniform if left out.
     eta : float or `relative`
         Entropy of alpha, in units of cost. 0, the default, is the maximum over groups itself.
-    eps : float or `relative`, optional
-        Entropy of the plan, in units of cost, for `Entropic` and for a `Sinkhorn` oracle. Left
-        out, it is 0 where "auto" takes `Exact`, and ``relative(0.02)`` where the problem is too
-        large for that or on an accelerator. ``result.eps`` is what was used, and
-        ``result.unregularised`` an interval for eps = 0.
+    eps : float or `relative`
+        Entropy of the plan, in units of cost: the objective then has
+        :math:`\varepsilon\,\mathrm{KL}(\Pi | a b^\top)` as well, and
+        ``result.unregularised`` is an interval for eps = 0. With 0, the default, more than 36
+        million pairs of points, and arrays on a device, are refused.
     prior : array of shape (L,), optional
         Prior q on the groups: the adversary then pays :math:`\eta\,\mathrm{KL}(\alpha | q)`.
     adversary : optional
@@ -117,9 +118,8 @@ def solve(
     solver : str or a solver
         "auto", "exact", "entropic", "frank_wolfe", "linear_program", "cutting_set", or an object
         such as ``frot.FrankWolfe(max_iter=10)``. "auto" takes `Exact` for eps = 0 and `Entropic`
-        for eps > 0, and with eps left out `Exact` up to 36 million pairs of points on the host; for
-        sets other than the (capped) simplex it takes `CuttingSet`. ``result.solver`` is the solver
-        that was used.
+        for eps > 0; for sets other than the (capped) simplex it takes `CuttingSet`.
+        ``result.solver`` is the solver that was used.
     tol, max_iter, time_limit : optional
         Override the solver's own relative gap, iteration limit and seconds.
     start : Result, weights (L,) or plan (n, m), optional
@@ -179,7 +179,7 @@ def solve(
         shape, home, a=a, b=b, eta=eta, eps=eps, prior=prior, adversary=adversary, tau=tau,
         penalty=penalty, normalise=normalise, normalise_weights=normalise_weights, solver=solver,
         tol=tol, max_iter=max_iter, time_limit=time_limit, start=start, callback=callback,
-        progress=progress,
+        progress=progress, on_a_line=is_line(parsed, metric, p),
     )  # fmt: skip
     factored = factored_metric(metric, p)
     if home is not None and factored is not None and solved_in_place(run.solver, terms):
@@ -205,7 +205,7 @@ def solve_costs(
     b: Any = None,
     *,
     eta: float | Relative = 0.0,
-    eps: float | Relative | None = None,
+    eps: float | Relative = 0.0,
     prior: Any = None,
     adversary: Any = None,
     tau: Any = None,
@@ -288,7 +288,9 @@ def distance(
 
     It is a metric between weighted sets of points for every p >= 1 and every metric d, and with
     ``adversary=frot.CappedSimplex(k)`` as well: whatever the weights of groups are, the triangle
-    inequality is Minkowski's, and a maximum preserves it.
+    inequality is Minkowski's, and a maximum preserves it. What makes it none is refused: costs d
+    that are no metric (squared Euclidean, cosine), groups that leave features out, and scales that
+    depend on the pair.
 
     Parameters
     ----------
@@ -297,7 +299,7 @@ def distance(
     p : float
         The order, at least 1.
     metric : str or callable
-        The distance d within a group.
+        The distance d within a group, a metric; a callable is taken at its word.
     **options :
         As in `solve`; eta, eps and normalise must be left out, since they make it no distance.
 
@@ -310,7 +312,7 @@ def distance(
     5.0
     """
     p = check_number(p, "p", least=1.0)
-    given = [(name, options[name]) for name in ("eta", "eps") if options.get(name) is not None]
+    given = [(name, options[name]) for name in ("eta", "eps") if name in options]
     if any(amount_at(check_amount(amount, name)) != 0.0 for name, amount in given):
         raise InputError("eta, eps: a distance has neither; use frot.solve for regularised values")
     if options.get("tau") is not None:
@@ -323,7 +325,9 @@ def distance(
             "adversary: a distance needs weights of sum one, frot.CappedSimplex(k) or none; use "
             "frot.solve for other sets"
         )
-    refuse_normalised_distance(options.get("normalise", "none"))
-    options = {"eps": 0.0, **options}
+    refuse_normalised(options.get("normalise", "none"))
+    points, _, columns = check_two_clouds(X, Y)
+    groups = Groups.parse(groups, points.shape[1], columns)
+    refuse_no_metric(check_metric(metric, METRICS), groups)
     value = solve(X, Y, groups, p=p, metric=metric, **options).value
     return float(max(value, 0.0) ** (1.0 / p))

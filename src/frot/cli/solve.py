@@ -49,9 +49,7 @@ def solve(
     b: Annotated[Path, typer.Argument(metavar="B", help="The other, of the same features.")],
     groups: Annotated[str, option("Problem", GROUPS, "GROUPS")] = "each",
     eta: Annotated[float, option("Problem", "Entropy of the weights of groups.", "COST")] = 0.0,
-    eps: Annotated[
-        float | None, option("Problem", "Entropy of the plan (Sinkhorn).", "COST")
-    ] = None,
+    eps: Annotated[float, option("Problem", "Entropy of the plan (Sinkhorn).", "COST")] = 0.0,
     tau: Annotated[str | None, option("Problem", TAU, "COST")] = None,
     metric: Annotated[str, option("Problem", METRIC, "NAME")] = "sqeuclidean",
     normalise: Annotated[

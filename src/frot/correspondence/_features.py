@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
+from frot._base.contract import refuse_masked
 from frot._base.errors import InputError
 from frot.correspondence._interpolation import resize, sampling
 
@@ -338,6 +339,7 @@ def staircase(activation: np.ndarray, grid: Grid) -> np.ndarray:
 
 def check_mask(mask: Any, size: tuple[int, int], name: str) -> np.ndarray:
     """Return a user's mask over a photograph's own pixels as floats, or say what is wrong."""
+    refuse_masked(mask, name)
     try:
         mask = np.asarray(mask)
         values = mask.astype(float)

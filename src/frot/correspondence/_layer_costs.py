@@ -129,10 +129,6 @@ class GridGeometry:
         ]
         return StackGeometry(self.stack(), error=(each[0], 0.0 * each[1])).take(rows, cols)
 
-    def stand_in(self, rows: Any, cols: Any) -> GridGeometry:
-        """Cells stay where they are: those without weight cost no more than others do."""
-        return self
-
     def rows(self, part: slice) -> GridGeometry:
         """The costs of some rows only."""
         start, stop, _ = part.indices(self.shape[2])

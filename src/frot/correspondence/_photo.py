@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from frot._base.contract import refuse_masked
 from frot._base.errors import InputError, require
 from frot._base.fingerprint import fingerprint
 from frot.correspondence._interpolation import interpolation, shrinking
@@ -57,6 +58,7 @@ class Photo:
 
     def check_points(self, points: Any) -> np.ndarray:
         """Return checked points of this photograph, x and y of shape (k, 2)."""
+        refuse_masked(points, "points")
         try:
             found: np.ndarray = np.asarray(points, dtype=float)
         except (TypeError, ValueError):
@@ -282,6 +284,7 @@ def _from_tensor(tensor: Any) -> np.ndarray:
 
 
 def _from_array(source: Any, name: str) -> np.ndarray:
+    refuse_masked(source, name)
     try:
         values = np.asarray(source)
     except Exception:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from frot._base.contract import refuse_masked
 from frot._base.errors import InputError, brief
 from frot._base.validate import check_choice, check_count, check_flag, check_number
 from frot.correspondence._features import MASSES
@@ -92,6 +93,7 @@ def _check_prior(prior: Any, name: str) -> str | tuple[float, ...]:
     """Return the name of a prior, or a user's weights as plain numbers, which can be compared."""
     if isinstance(prior, str):
         return check_choice(prior, name, PRIORS)
+    refuse_masked(prior, name)
     try:
         weights = np.asarray(prior, dtype=float)
     except (TypeError, ValueError):

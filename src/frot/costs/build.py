@@ -107,6 +107,19 @@ def build_costs(
     return chunked
 
 
+def is_line(groups: Groups, metric: Any, p: float) -> bool:
+    """Whether costs are convex on a line: one feature, where transport is sorting.
+
+    Examples
+    --------
+    >>> is_line(Groups.all(1), "euclidean", 2.0), is_line(Groups.all(2), "euclidean", 2.0)
+    (True, False)
+    """
+    if not isinstance(metric, str) or len(groups.flat) != 1 or p < 1.0:
+        return False
+    return metric in ONE_FEATURE_ABSOLUTE or (metric == "sqeuclidean" and p == 1.0)
+
+
 def points_geometry(
     X: Any,
     Y: Any,

@@ -66,10 +66,6 @@ class Geometry(Protocol):
         """The costs between some points, (n',) and (m',) on the host; they may repeat."""
         ...
 
-    def stand_in(self, rows: Any, cols: Any) -> Geometry:
-        """The costs with points at the places of others, (n,) and (m,); itself if it need not."""
-        return self.take(rows, cols)
-
     def members(self, index: Any) -> Geometry:
         """Some problems of the batch only."""
         ...
@@ -147,17 +143,6 @@ def stand_ins(weights: Any) -> np.ndarray | None:
         return None
     everyone = np.broadcast_to(np.arange(host.shape[1]), host.shape)
     return np.where(host > 0.0, everyone, host.argmax(axis=1)[:, None])
-
-
-def standing_in(geometry: Any, a: Any, b: Any) -> Any:
-    """The costs of one problem with points of no weight where the heaviest ones are."""
-    rows, cols = (stand_ins(weights) for weights in (a, b))
-    if rows is None and cols is None:
-        return geometry
-    _, _, n, m = geometry.shape
-    return geometry.stand_in(
-        np.arange(n) if rows is None else rows[0], np.arange(m) if cols is None else cols[0]
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,15 +287,11 @@ class DeviceCosts(Costs):
 
     def independent(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return phi of the product plan, on the host."""
-        return to_numpy(self._present(a, b).product(*self._bring(a, b)))[0]
+        return to_numpy(self.base.product(*self._bring(a, b)))[0]
 
     def magnitudes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the mean size of every group's costs, on the host."""
-        return to_numpy(self._present(a, b).sizes(*self._bring(a, b)))[0]
-
-    def _present(self, a: np.ndarray, b: np.ndarray) -> Geometry:
-        """The costs with points of no weight where others are."""
-        return standing_in(self.base, a[None], b[None])
+        return to_numpy(self.base.sizes(*self._bring(a, b)))[0]
 
     @cached_property
     def peaks(self) -> np.ndarray:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from frot._base.contract import refuse_masked
 from frot._base.errors import InputError, brief
 from frot._base.names import quote_some
 from frot._base.tables import delimiter_of, read_cells, read_text
@@ -55,6 +56,7 @@ def resolve_members(
         return _from_slice(group, members, n_features)
     if isinstance(members, str | Integral):
         members = [members]
+    refuse_masked(members, f"group {brief(group)}")
     try:
         if isinstance(members, set | frozenset):
             # Sets have no order; sorting makes two runs agree.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from frot._base.contract import refuse_masked
 from frot._base.errors import InputError, brief
 from frot._base.files import check_path
 from frot._base.names import distinct, first_repeated
@@ -263,6 +264,7 @@ class Groups:
         return replace(self.subset(keep), dropped=(*self.dropped, *left))
 
     def _positions(self, keep: Sequence[str] | ArrayLike) -> NDArray[np.intp]:
+        refuse_masked(keep, "keep")
         array = np.atleast_1d(np.asarray(keep))
         if array.ndim != 1 or array.size == 0:
             raise InputError("keep chooses no group; name at least one")
@@ -425,6 +427,7 @@ class Groups:
         >>> Groups.from_sizes([2, 3], names=["signal", "noise"]).indices[1]
         array([2, 3, 4])
         """
+        refuse_masked(sizes, "sizes")
         array = np.asarray(sizes)
         if array.ndim != 1 or array.size == 0 or not np.issubdtype(array.dtype, np.integer):
             raise InputError(

@@ -326,6 +326,18 @@ class LazyPlan(Plan):
         """What it is kept as, in words."""
         return "lazy" if len(self.terms) == 1 else f"{len(self.terms)} lazy plans"
 
+    def expand(self, rows: np.ndarray, cols: np.ndarray, shape: tuple[int, int]) -> LazyPlan:
+        """Place this plan's rows and columns, ascending, among those of a larger one of zeros."""
+        terms = [(weight, SpreadRows(inner, rows, cols, shape)) for weight, inner in self.terms]
+        ranks = [
+            (
+                _spread_vector(self.home, left, rows, shape[0]),
+                _spread_vector(self.home, right, cols, shape[1]),
+            )
+            for left, right in self.ranks
+        ]
+        return LazyPlan(terms, ranks, self.phi, self.out)
+
     @classmethod
     def combine(cls, plans: Sequence[Plan], weights: Any) -> Plan:
         """Return the weighted sum: lazy where all plans are, each kept as it is."""
@@ -339,6 +351,74 @@ class LazyPlan(Plan):
             ranks += [(w * left, right) for left, right in plan.ranks]
             phi = None if plan.phi is None or phi is None else phi + w * plan.phi
         return cls(terms, ranks, phi)
+
+
+class SpreadRows(PlanRows):
+    """Rows of a plan among more points than it has: the others carry nothing.
+
+    Parameters
+    ----------
+    inner : PlanRows
+    rows, cols : arrays of int, ascending
+        Where its rows and columns are among all.
+    shape : pair of int
+        Number of all rows and columns.
+    """
+
+    def __init__(
+        self, inner: PlanRows, rows: np.ndarray, cols: np.ndarray, shape: tuple[int, int]
+    ) -> None:
+        self.inner, self.rows, self._shape = inner, rows, shape
+        # The column that each one has in the inner plan; those that have none get one of zeros.
+        self._columns = np.full(shape[1], len(cols))
+        self._columns[cols] = np.arange(len(cols))
+
+    @property
+    def home(self) -> Home:
+        """Where the entries are computed."""
+        return self.inner.home
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of all rows and columns."""
+        return self._shape
+
+    @property
+    def parts(self) -> Sequence[slice]:
+        """Blocks of as many rows as the inner plan has in one."""
+        (n, _), step = self._shape, self.inner.parts[0].stop
+        return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+    def blocks(self, parts: Sequence[slice]) -> Iterator[tuple[slice, Any]]:
+        """Yield blocks of rows, each of shape (r, m)."""
+        for part in parts:
+            first, last = np.searchsorted(self.rows, (part.start, part.stop)).tolist()
+            within = self.rows[first:last] - part.start
+            found = [block for _, block in self.inner.blocks([slice(first, last)] * (last > first))]
+            yield part, self._spread(found, within, part.stop - part.start)
+
+    def _spread(self, blocks: list[Any], within: np.ndarray, count: int) -> Any:
+        """Place rows of the inner plan, if there are any, among `count` rows of all columns."""
+        home = self.home
+        xp, m = home.xp, self._shape[1]
+        if not blocks:
+            return home.bring(np.zeros((count, m)), home.xp.float64)
+        block = xp.concat([blocks[0], xp.zeros_like(blocks[0][:, :1])], axis=1)
+        block = xp.take(block, home.indices(self._columns), axis=1)
+        if len(within) == count:
+            return block
+        block = xp.concat([block, xp.zeros_like(block[:1, :])], axis=0)
+        places = np.full(count, len(within))
+        places[within] = np.arange(len(within))
+        return xp.take(block, home.indices(places), axis=0)
+
+
+def _spread_vector(home: Home, vector: Any, index: np.ndarray, size: int) -> Any:
+    """Place the entries of a vector among zeros."""
+    places = np.full(size, len(index))
+    places[index] = np.arange(len(index))
+    longer = home.xp.concat([vector, home.xp.zeros_like(vector[:1])], axis=0)
+    return home.xp.take(longer, home.indices(places), axis=0)
 
 
 class TransposedPlan(Plan):

@@ -14,7 +14,7 @@ rounding in double precision can have done to them, each point by what it weighs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import fsum
 
@@ -61,39 +61,25 @@ LITTLE_MASS = 1e-7
 class Upper:
     """A feasible plan, its group costs, its objective, and that widened by rounding.
 
-    Where the objective has an entropy of the plan, `plain` is the bound without it. Where `value`
-    is but a bound of the objective, `exact` computes it: once a run has ended. `alpha` is the
-    adversary's answer to `phi` where it was computed.
+    `alpha` is the adversary's answer to `phi` where it was computed.
     """
 
     bound: float
     value: float
     plan: Plan
     phi: np.ndarray
-    plain: float | None = None
-    exact: Callable[[], float] | None = None
     alpha: np.ndarray | None = None
-
-    @property
-    def objective(self) -> float:
-        """The plan's objective."""
-        return self.value if self.exact is None else self.exact()
 
 
 @dataclass(frozen=True, eq=False)
 class Lower:
-    """Weights and feasible potentials, and the value they prove; `plain` as for `Upper`.
-
-    `slack` is what was taken off for rounding. Where `plain` is a function, it is worth a call only
-    if it is asked for.
-    """
+    """Weights and feasible potentials, the value they prove, and what it lost to rounding."""
 
     bound: float
     alpha: np.ndarray
     f: np.ndarray
     g: np.ndarray
     slack: float = 0.0
-    plain: float | Callable[[], float] | None = None
 
 
 def upper_bound(
@@ -377,7 +363,7 @@ def cheap_lower_bound(problem: Problem) -> Lower:
         return Lower(found, alpha, np.zeros(n), np.zeros(m))
     f, g = problem.costs.least_potentials(alpha, problem.a, problem.b)
     # Entropy is never negative: what holds without it holds with it.
-    return Lower(float(bound), alpha, f, g, plain=float(bound) if problem.eps > 0.0 else None)
+    return Lower(float(bound), alpha, f, g)
 
 
 def _weighed(weights: np.ndarray, errors: np.ndarray | float) -> float:

@@ -84,22 +84,20 @@ class Problem:
     @cached_property
     def independent(self) -> np.ndarray:
         """Group costs of the product plan a b^T of unit mass, shape (L,)."""
-        small = self._present()
+        small = self._present
         return small.costs.independent(*small.shares)
 
+    @cached_property
     def _present(self) -> Problem:
-        """The problem without points of zero weight, whose costs may be anything.
-
-        Costs on devices look at the weights themselves.
-        """
-        return self.support()[0] if self.costs.on_host else self
+        """The problem without points of zero weight, whose costs may be anything."""
+        return self.support()[0]
 
     @cached_property
     def sizes(self) -> np.ndarray:
         """Mean sizes of the costs of each group under a b^T, shape (L,)."""
         if self.costs.nonnegative:
             return self.independent
-        small = self._present()
+        small = self._present
         return small.costs.magnitudes(*small.shares)
 
     @property
@@ -117,7 +115,7 @@ class Problem:
     @property
     def largest_cost(self) -> float:
         """A bound on the size of all costs between points with weight."""
-        return float(self._present().costs.peaks.max())
+        return float(self._present.costs.peaks.max())
 
     def gap(self, lower: float, upper: float) -> float:
         """Return the relative width of an interval of this problem."""

@@ -20,6 +20,8 @@ from frot._base.errors import require
 from frot._base.files import write_archive
 from frot.groups.groups import Groups
 from frot.plans.plan import Plan, PlanAt
+from frot.problem.problem import Problem
+from frot.problem.unregularised import interval_without_eps
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,8 +51,7 @@ class Status(Enum):
         "The search is not convex: the value is a lower bound of the truth, and the best one found."
     )
     ESTIMATE = (
-        "The value is a mean over random directions; the interval is three of its standard errors "
-        "to each side, and no proof."
+        "The value is a mean over random directions, an estimate; the interval is proven, and wide."
     )
 
     @property
@@ -242,8 +243,9 @@ class Result:
     eps: float = 0.0
     points: tuple[np.ndarray, np.ndarray] | None = None
     groups: Groups | None = None
-    # A pass over the costs, if it is a function: then only for whoever asks.
-    plain: tuple[float, float] | Callable[[], tuple[float, float]] | None = None
+    # With eps > 0 what `unregularised` is computed from, and what it is once it has been.
+    problem: Problem | None = None
+    plain: tuple[float, float] | None = None
     chosen: Chosen | None = None
     rate: Callable[[Any], np.ndarray] | None = None
     tau: tuple[float, float] = (inf, inf)
@@ -259,7 +261,7 @@ class Result:
 
     def __getstate__(self) -> dict[str, Any]:
         # The costs may be far larger than the answer.
-        return {**self.__dict__, "rate": None, "plain": self.plain and self.unregularised}
+        return {**self.__dict__, "rate": None, "problem": None, "plain": self._known()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Pickle does not keep that an array is read-only.
@@ -271,11 +273,17 @@ class Result:
         """The interval that holds the optimum of the problem without eps.
 
         With the `Entropic` solver `lower` and `upper` are about the problem with eps; this is
-        what its plan and potentials prove about the one without. Otherwise they are the same.
+        what its plan and potentials prove about the one without, which takes a pass over the costs
+        when it is first asked for. Otherwise they are the same.
         """
-        found = self.plain() if callable(self.plain) else self.plain
-        object.__setattr__(self, "plain", found)
-        return found or (self.lower, self.upper)
+        return self._known() or (self.lower, self.upper)
+
+    def _known(self) -> tuple[float, float] | None:
+        """The interval without eps; None where there is no other."""
+        if self.plain is None and self.problem is not None:
+            found = interval_without_eps(self.problem, self.alpha, self.potentials[1], self.plan)
+            object.__setattr__(self, "plain", found)
+        return self.plain
 
     unregularized = unregularised
 
@@ -392,9 +400,9 @@ class Result:
         return f"{self.solver}, {steps}, {self.time:.3g} s"
 
     def _plain_line(self) -> list[str]:
-        if self.plain is None:
+        if (known := self._known()) is None:
             return []
-        low, high = self.unregularised
+        low, high = known
         return [f"  without eps (= {self.eps:.3g}) the optimum is in [{low:.10g}, {high:.10g}]"]
 
     def _mass_line(self) -> list[str]:
@@ -545,7 +553,7 @@ def arrays_of(result: Result, *, plan: bool = True) -> dict[str, Any]:
         "iterations": host.iterations,
         "history": np.array([astuple(one) for one in host.history]).reshape(-1, 5),
         **{name: getattr(host, name) for name in (*NUMBERS, *PAIRS, *TEXTS)},
-        "plain": host.plain and host.unregularised,
+        "plain": result._known(),
         **{name: one for names, pair in pairs.items() for name, one in zip(names, pair)},  # noqa: B905
     }
     if plan and host.plan.is_sparse:

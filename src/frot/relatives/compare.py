@@ -107,7 +107,7 @@ def compare(
         from scipy.spatial.distance import cdist
 
         costs = [cdist(pair.X[:, part], pair.Y[:, part], "sqeuclidean") for part in parsed.indices]
-        return equitable(np.stack(costs), names=parsed.names, **{"tol": 1e-6, **proven})
+        return equitable(np.stack(costs), names=parsed.names, **proven)
 
     calls: dict[str, Callable[[], Result]] = {
         "frot": lambda: solve(X, Y, parsed, **proven),

@@ -14,10 +14,9 @@ from frot.costs import FactoredCosts
 from frot.costs.protocol import UNIT
 from frot.groups.groups import Groups
 from frot.plans.feasible import round_plan
-from frot.plans.line import line_arcs, line_cost, line_potential
+from frot.plans.line import line_arcs, line_cost, line_potentials
 from frot.plans.plan import Arcs, Plan
-from frot.problem.bounds import lower_bound, refuse_contradiction
-from frot.problem.problem import Problem
+from frot.problem.bounds import refuse_contradiction
 from frot.problem.result import Chosen, Progress, Result, Status
 from frot.relatives.displacement import Displacements
 from frot.relatives.pair import PointPair, check_pair, transport_at
@@ -178,27 +177,30 @@ def _finish(
     # A direction and its negative are the same; show the one whose largest entry is positive.
     if direction[np.abs(direction).argmax()] < 0.0:
         direction = -direction
-    x, y = pair.X @ direction, pair.Y @ direction
-    line = FactoredCosts.of(x[:, None], y[:, None], Groups.parse("all", 1, None))
-    problem = Problem(line, pair.a, pair.b)
+    X, Y = pair.costs.X, pair.costs.Y
+    x, y = X @ direction, Y @ direction
     arcs = line_arcs(x, y, pair.a, pair.b)
+    value = line_cost(x, y, arcs)
+    # The sorted plan is optimal, so that its cost is the bound but for rounding: of the sum, and of
+    # the projections, which moves either side by no more than this (the triangle inequality).
+    moved = (len(direction) + 8.0) * UNIT * float(max(np.abs(X).max(), np.abs(Y).max()))
+    moved *= 2.0 * float(np.abs(direction).sum())
+    root = np.sqrt(value * (1.0 - (len(arcs[0]) + 24.0) * UNIT))
+    lower = max(float(root) - moved, 0.0) ** 2
     plan = round_plan(Plan.from_arcs(*arcs, (len(x), len(y))), pair.a, pair.b)
-    proven = lower_bound(problem, np.ones(1), line_potential(x, y, arcs))
-    # The direction is of length one up to rounding.
-    lower = proven.bound - (len(direction) + 8.0) * UNIT * abs(proven.bound)
     solver = f"max_sliced(restarts={restarts})"
     refuse_contradiction(lower, upper, solver)
     each = FactoredCosts.of(pair.X, pair.Y, Groups.each(len(direction)))
     closed = upper - lower <= AGREE * upper
     return Result(
-        value=float(line.inner(plan)[0]),
+        value=value,
         lower=lower,
         upper=upper,
         status=Status.CONVERGED if closed else Status.LOWER_BOUND,
         alpha=direction**2 / (direction @ direction),
         phi=each.inner(plan),
         plan=plan,
-        potentials=(proven.f, proven.g),
+        potentials=line_potentials(x, y, arcs),
         mean_cost=pair.problem.mean_cost,
         names=pair.names,
         solver=solver,

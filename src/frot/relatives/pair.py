@@ -48,10 +48,8 @@ class PointPair:
         return Problem(self.costs, self.a, self.b, names=("all",), points=(self.X, self.Y))
 
 
-def check_pair(
-    X: Any, Y: Any, a: Any, b: Any, normalise_weights: bool = False, any_mass: bool = False
-) -> PointPair:
-    """Check points and weights as `frot.solve` does; of `any_mass` where tau lets some go.
+def check_pair(X: Any, Y: Any, a: Any, b: Any, normalise_weights: bool = False) -> PointPair:
+    """Check points and weights as `frot.solve` does.
 
     Examples
     --------
@@ -67,9 +65,9 @@ def check_pair(
     home = find_home(X=X, Y=Y, a=a, b=b)
     X, Y, columns = check_two_clouds(X, Y)
     check_flag(normalise_weights, "normalise_weights")
-    check_masses(a, b, normalise_weights or any_mass)
-    a = check_weights(a, X.shape[0], "a", normalise_weights, any_mass)
-    b = check_weights(b, Y.shape[0], "b", normalise_weights, any_mass)
+    check_masses(a, b, normalise_weights)
+    a = check_weights(a, X.shape[0], "a", normalise_weights)
+    b = check_weights(b, Y.shape[0], "b", normalise_weights)
     names = columns or tuple(str(feature) for feature in range(X.shape[1]))
     X, Y = to_numpy(X).astype(float), to_numpy(Y).astype(float)
     with np.errstate(over="ignore"):

@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from frot._base.contract import refuse_masked, refuse_unfit_table
 from frot._base.errors import DataWarning, InputError, brief, warn_caller
 from frot._base.names import quote_some
 from frot._base.validate import (
@@ -41,7 +42,12 @@ from frot.selection._scaling import SCALINGS
 
 
 def check_labels(X: Any, y: Any) -> None:
-    """Refuse labels that do not match the rows or are missing, and warn of rows in other order."""
+    """Refuse tables outside the contract and labels that do not match the rows, or are missing.
+
+    Warn of rows in another order.
+    """
+    refuse_unfit_table(X, "X")
+    refuse_masked(y, "y")
     if all(hasattr(X, part) for part in ("X", "obs", "var")) and not hasattr(X, "columns"):
         raise InputError(
             f"X: is an {type(X).__name__}; use X.X, which may be sparse, or rank_genes(X, groupby)"

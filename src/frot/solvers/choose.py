@@ -25,9 +25,8 @@ class Solver(Protocol):
     """A frozen dataclass with ``tol``, ``max_iter`` and ``time_limit`` that can be called.
 
     It declares what it takes: `any_set` of weights besides the (capped) simplex, arrays of
-    `any_library`, points of weight zero (`takes_zero_weights`). What it does not declare is refused
-    by name, or kept from it. One that has `penalties` takes problems whose marginals need not be
-    kept, too.
+    `any_library`. What it does not declare is refused by name. One that has `penalties` takes
+    problems whose marginals need not be kept, too.
     """
 
     @property
@@ -55,11 +54,6 @@ class Solver(Protocol):
         """Whether arrays of other libraries are worked on where they are."""
         ...
 
-    @property
-    def takes_zero_weights(self) -> bool:
-        """Whether points without weight may stay in the problem."""
-        ...
-
     def __call__(
         self,
         problem: Problem,
@@ -77,7 +71,7 @@ class Solver(Protocol):
 
 # What a solver has, besides that it can be called with a problem.
 PARTS = (
-    "tol", "max_iter", "time_limit", "check", "any_set", "any_library", "takes_zero_weights",
+    "tol", "max_iter", "time_limit", "check", "any_set", "any_library",
 )  # fmt: skip
 
 SOLVERS: dict[str, Solver] = {
@@ -87,6 +81,50 @@ SOLVERS: dict[str, Solver] = {
     "linear_program": LinearProgram(),
     "cutting_set": CuttingSet(),
 }
+
+
+# Pairs of points up to which "auto" takes `Exact`: a minute at worst.
+EXACT_UP_TO = 36_000_000
+
+
+def refuse_exact(
+    shape: tuple[int, ...], terms: ProblemTerms, on_device: bool, on_a_line: bool = False
+) -> None:
+    """Refuse eps = 0 where "auto" would take `Exact` and it is too slow, or cannot use the device.
+
+    Partial transport and other sets of weights have no eps, and run on the host; points on a line
+    are sorted, however many there are.
+
+    Examples
+    --------
+    >>> from frot.problem.terms import check_terms
+    >>> shape = (1, 6_100, 6_000)
+    >>> refuse_exact(shape, check_terms(shape), on_device=False)
+    Traceback (most recent call last):
+    ...
+    frot.InputError: eps: is 0, and 6100 x 6000 points are too many for solver='auto' ...
+    >>> refuse_exact(shape, check_terms(shape, eps=0.1), on_device=False)
+    """
+    if terms.regularisation[1] > 0.0 or not terms.adversary.on_simplex or terms.penalty == "tv":
+        return
+    _, n, m = shape
+    sorts = on_a_line and terms.tau is None and terms.normalise == "none"
+    if on_device:
+        why = "the arrays are on a device, where there is no exact solver"
+        other = "pass arrays of the host"
+    elif n * m > EXACT_UP_TO and not sorts:
+        why = (
+            f"{n} x {m} points are too many for solver='auto' to solve exactly (36 million pairs "
+            "at most)"
+        )
+        other = "solver='exact' tries all the same"
+    else:
+        return
+    raise InputError(
+        f"eps: is 0, and {why}; pass eps=frot.relative(0.02) to frot.solve, which is another "
+        "objective: it adds the entropy of the plan, with 2 % of the mean cost as eps, and "
+        f"result.unregularised is an interval for eps = 0. Or {other}"
+    )
 
 
 def choose_solver(

@@ -6,7 +6,6 @@ upper and the best lower bound seen, and ends the run.
 
 from __future__ import annotations
 
-import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -85,11 +84,6 @@ class Driven(ABC):
     @property
     def any_library(self) -> bool:
         """Whether arrays of other libraries are worked on where they are."""
-        return False
-
-    @property
-    def takes_zero_weights(self) -> bool:
-        """Whether points without weight may stay in the problem."""
         return False
 
     @property
@@ -241,7 +235,7 @@ def drive(
     if not history or history[-1].gap != last.gap:
         history.append(last)
     result = Result(
-        value=upper.objective,
+        value=upper.value,
         lower=lower.bound,
         upper=upper.bound,
         status=status,
@@ -259,7 +253,6 @@ def drive(
         eps=problem.eps,
         points=problem.points,
         groups=problem.groups,
-        plain=known.plain,
         **problem.owed,
     )
     result = result if view is None else view.result(result)
@@ -279,26 +272,18 @@ class _BestBounds:
         self.keep_last = keep_last
         self.upper: Upper | None = None
         self.lower: Lower | None = None
-        self._plain: list[float] = [-np.inf, np.inf]
-        self._asked: list[Callable[[], float]] = []
 
     def take(self, offer: Offer) -> Problem | None:
         """Keep what is better than what was known; return the offer's problem if that is new."""
         upper, lower, problem = offer.upper, offer.lower, offer.problem
         if problem is not None:
-            self.upper, self.lower, self._plain, self._asked = None, None, [-np.inf, np.inf], []
+            self.upper, self.lower = None, None
         if upper is not None:
-            if self.keep_last or self.upper is None or upper.bound < self.upper.bound:
+            known = self.upper
+            if self.keep_last or known is None or upper.bound < known.bound:
                 self.upper = upper
-            if upper.plain is not None:
-                self._plain[1] = min(self._plain[1], upper.plain)
-        if lower is not None:
-            if self.lower is None or lower.bound > self.lower.bound:
-                self.lower = lower
-            if callable(lower.plain):
-                self._asked.append(lower.plain)
-            elif lower.plain is not None:
-                self._plain[0] = max(self._plain[0], lower.plain)
+        if lower is not None and (self.lower is None or lower.bound > self.lower.bound):
+            self.lower = lower
         return problem
 
     def complete_by(self, offer: Offer) -> Problem | None:
@@ -318,14 +303,6 @@ class _BestBounds:
         assert self.upper is not None
         assert self.lower is not None
         return self.upper, self.lower
-
-    @property
-    def plain(self) -> tuple[float, float] | Callable[[], tuple[float, float]] | None:
-        """The interval of the problem without eps, where one was offered."""
-        low, high = self._plain
-        if self._asked:
-            return lambda: (max(low, *(ask() for ask in self._asked)), high)
-        return (low, high) if math.isfinite(low) or math.isfinite(high) else None
 
     @property
     def is_rounding(self) -> bool:

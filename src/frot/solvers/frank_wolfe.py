@@ -22,6 +22,7 @@ from frot.problem.adversary import GivenSet, SimplexFamily
 from frot.problem.bounds import Lower, Upper, lower_bound, upper_bound
 from frot.problem.problem import Problem
 from frot.problem.result import Result, Status
+from frot.problem.unregularised import plain_lower
 from frot.solvers.drive import Driven, Offer
 from frot.solvers.exact.column_generation import last_lower
 from frot.solvers.exact.interior import step_length
@@ -80,12 +81,9 @@ class OracleRun:
         self.failures += not float(at.error[0]) <= oracle.tol
         proof = certify(engine, at.alpha, at.g)
         found = CostedPlan(run.plan(proof), to_numpy(proof.phi[0, :]))
-        lower, terms = run.plain_lower(proof), engine.double().terms
-        xp = terms.home.xp
-        proven = xp.vecdot(terms.a, proof.plain_f) + xp.vecdot(terms.b, proof.plain_g)
-        if self.problem.costs.nonnegative and float(proven[0]) < 0.0:
-            # Where no cost is negative, nothing proves more than these do.
-            lower = replace(lower, f=xp.zeros_like(lower.f), g=xp.zeros_like(lower.g))
+        plain = plain_lower(self.problem, to_numpy(proof.alpha[0, :]), to_numpy(at.g[0, :]))
+        bring = engine.double().terms.home.bring
+        lower = Lower(plain.bound, proof.alpha[0, :], bring(plain.f), bring(plain.g))
         return found, lower
 
 
@@ -151,11 +149,6 @@ class FrankWolfe(Driven):
     def keep_last(self) -> bool:
         """Whether the last plan is returned, as in the paper, even if an earlier one was better."""
         return self.step == "paper"
-
-    @property
-    def takes_zero_weights(self) -> bool:
-        """With Sinkhorn they cost nothing, and plans stay lazy."""
-        return keeps_potentials(self.oracle)
 
     def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
         """Step by the chosen rule; warn at the end if the oracle failed in between."""

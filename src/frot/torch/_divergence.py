@@ -268,15 +268,18 @@ class SharedAscent:
             # Kernels are formed anew at other weights.
             points.append(replace(point, kernel=None, left=None, right=None, base=None))
         weights = self.weights
-        parts = zip(SHARES, points, strict=True)
-        sums = [(share * point.dual.double(), share * point.phi.double()) for share, point in parts]
-        value, phi = (sum(part) for part in zip(*sums, strict=True))
+        value, phi = torch.zeros_like(weights.eta[:, 0]), torch.zeros_like(alpha)
+        for share, point in zip(SHARES, points, strict=True):
+            value = value + share * point.dual.double()
+            phi = phi + share * point.phi.double()
         reward = weights.reward(alpha)
         slope = phi - weights.eta * (weights.log(alpha) - torch.log(weights.prior))
         slope = slope - (alpha * slope).sum(1, keepdim=True)
         regret = weights.worst(phi) - (alpha * phi).sum(1) - reward
         bonus = weights.reward(weights.prior)
-        return State(alpha, tuple(points), value + reward - bonus, phi, slope, regret.clamp(min=0.0))
+        return State(
+            alpha, tuple(points), value + reward - bonus, phi, slope, regret.clamp(min=0.0)
+        )
 
     def look_again(self) -> None:
         """The same weights, by engines that have changed."""

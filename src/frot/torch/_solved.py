@@ -300,7 +300,7 @@ def _solve(asked: BatchProblem, start: Any) -> Solved:
             results = run_batch(
                 (costs.geometry, costs.true), costs.weights, simplex_of(asked.k, 0.0, log_prior),
                 (etas, epss), costs.means, groups, find_home(x=x.double()), work,
-                symmetric=asked.symmetric, start=start, objectives=False, tau=costs.prices,
+                symmetric=asked.symmetric, start=start, tau=costs.prices,
             )  # fmt: skip
         else:
             weights, prices = _weights_and_prices(asked)

@@ -31,8 +31,7 @@ from torch import Tensor, nn
 from frot._base.arrays import device_room, find_home, refuse_odd_tensor
 from frot._base.errors import InputError, brief
 from frot._base.validate import check_choice, check_count, check_flag, check_number, check_prior
-from frot.api.batch import batch_weights, with_objectives
-from frot.api.batch_result import BatchResult
+from frot.api.batch import batch_weights
 from frot.costs import MEMORY_BUDGET, METRICS, FactoredMetric
 from frot.costs.metrics import map_points
 from frot.groups.groups import Groups
@@ -69,8 +68,15 @@ class FRWDLoss(nn.Module):
         F(x, y) = \min_{\Pi \in U(a, b)} G_\eta(\phi(\Pi))
         + \varepsilon\,\mathrm{KL}(\Pi | a b^\top)
 
-    or, debiased, :math:`F(x, y) - \tfrac12 F(x, x) - \tfrac12 F(y, y)`, which is zero where the
-    sets are the same.
+    or, debiased, the largest Sinkhorn divergence of a mixed cost,
+
+    .. math::
+        D(x, y) = \max_\alpha\; S_\alpha(x, y) - \eta\,\mathrm{KL}(\alpha | q), \qquad
+        S_\alpha(x, y) = W_\alpha(x, y) - \tfrac12 W_\alpha(x, x) - \tfrac12 W_\alpha(y, y) ,
+
+    with :math:`W_\alpha` the entropic cost of :math:`\sum_l \alpha_l C_l` and q the prior. All
+    three terms have the same weights, so that D is a divergence: :math:`D \ge S_q \ge 0`, and zero
+    for equal sets only.
 
     Parameters
     ----------
@@ -81,7 +87,9 @@ class FRWDLoss(nn.Module):
         of the mean cost is differentiated too. ``eps=0`` has kinks where
         the plan is not unique: it needs ``subgradient=True``, and is solved on the host.
     debias : bool
-        Shares are of the mean cost between x and y then, for all three.
+        Return D. Shares are of the mean cost between x and y, for all three terms. D is not
+        concave in the weights: the steps on them go up from q, and never below S_q, but the maximum
+        they end at may be a local one.
     metric : str
         "sqeuclidean", "cosine", or another name in `frot.costs.METRICS`.
     prior : array of shape (L,), optional
@@ -92,11 +100,11 @@ class FRWDLoss(nn.Module):
         As in `solve` with ``penalty="kl"``: weights may sum to anything. Debiased, both sides have
         one price, and :math:`\tfrac\varepsilon2 (|a| - |b|)^2` is added, without which it may be
         negative.
-    tol : float
+    gradient_tol : float
         Relative error of the gradient by the points, :math:`\|\delta\| / \|\nabla F\|`: an
         estimate, kept by a factor of two on all kinds of clouds, and of ten on most. The proven
-        interval of ``self.result`` is no wider than `tol` either, relative to the value; the value
-        itself, the dual one, is far closer, about tol squared. A debiased gradient is a
+        interval of ``self.result`` is no wider than that either, relative to its value; the loss
+        itself, a dual value, is far closer, about its square. A debiased gradient is a
         difference, whose error counts relative to its parts: where the clouds all but agree, ask
         for less.
     max_iter : int
@@ -106,7 +114,7 @@ class FRWDLoss(nn.Module):
     warm_start : bool
         Begin with the last call's potentials and weights where shapes agree and points have moved
         little, and do not solve again what has not changed. What comes out is certified either way,
-        and the same to `tol`.
+        and the same to `gradient_tol`.
 
     Notes
     -----
@@ -115,10 +123,16 @@ class FRWDLoss(nn.Module):
     refused elsewhere. There are no second derivatives, and none inside `torch.func`; batches take
     the place of `torch.vmap`.
 
-    On CUDA with Triton all three costs of a debiased loss are solved together, by fused kernels
-    that keep no matrix (`eps` > 0, no `tau`, a `tol` of 1e-4 or more, and `eta` > 0 with several
-    groups; all else is solved as on a CPU, and so are batches whose members' matrices fit). The
-    interval is proven when ``self.result`` is asked for.
+    ``self.result`` is the certified answer between x and y. Of a debiased loss with several groups
+    that is the cost between x and y at the shared weights ``self.alpha``, mixed into one group; D
+    itself has no interval: what is returned is :math:`S_\alpha - \eta\,\mathrm{KL}(\alpha | q)` at
+    the weights that were found, below D up to the errors of its three dual values.
+
+    On CUDA with Triton the costs of a loss that is not debiased, or has one group, are solved by
+    fused kernels that keep no matrix (`eps` > 0, no `tau`, a `gradient_tol` of 1e-4 or more, and
+    `eta` > 0 with several groups; all else is solved as on a CPU, and so are batches whose members'
+    matrices fit). The interval is proven when ``self.result`` is asked for, and so it is of a
+    debiased loss with several groups.
 
     Examples
     --------
@@ -142,7 +156,7 @@ class FRWDLoss(nn.Module):
         prior: Any = None,
         adversary: Any = None,
         tau: Any = None,
-        tol: float = 5e-3,
+        gradient_tol: float = 5e-3,
         max_iter: int = 2_000,
         subgradient: bool = False,
         warm_start: bool = True,
@@ -155,7 +169,7 @@ class FRWDLoss(nn.Module):
         if self.debias and self.tau is not None and self.tau[0] != self.tau[1]:
             raise InputError("tau: a debiased loss has one price for both sides; pass a number")
         self.metric = check_choice(metric, "metric", tuple(METRICS))
-        self.tol = check_number(tol, "tol", strict=True)
+        self.gradient_tol = check_number(gradient_tol, "gradient_tol", strict=True)
         self.max_iter = check_count(max_iter, "max_iter")
         self.subgradient = check_flag(subgradient, "subgradient")
         self.warm_start = check_flag(warm_start, "warm_start")
@@ -182,18 +196,22 @@ class FRWDLoss(nn.Module):
             )
 
     @property
+    def alpha(self) -> Tensor | None:
+        """The weights of the groups at the last call, (L,), or (B, L) of a batch; None before."""
+        return self._alpha
+
+    @property
     def result(self) -> Any:
         """The certified answer that the last cost between x and y came from, or the batch of them.
 
-        None before the first call. What a plan costs is summed when it is asked for.
+        None before the first call. Of a debiased loss with several groups it is that of the one
+        cost that ``self.alpha`` mixes.
         """
         found = self._found
         if found is not None:
             made, alone = found
             # On a device they are proven now.
             results: Any = made() if callable(made) else made
-            if isinstance(results, BatchResult):
-                results = with_objectives(results)
             self._shown, self._found = results[0] if alone else results, None
         return self._shown
 
@@ -249,11 +267,20 @@ class FRWDLoss(nn.Module):
                 costs = Images(found.error + 2.0)
             loss, result = self._costs((x, y, a, b), groups, costs)
         self._found, self._shown = (result, alone), None
+        if alone and self._alpha is not None:
+            self._alpha = self._alpha[0]
         return loss[0] if alone else loss
 
     def __getstate__(self) -> dict[str, Any]:
         # What was found last is no part of the module, and as large as the data it came from.
-        return {**self.__dict__, "_found": None, "_shown": None, "_last": {}, "_clouds": ()}
+        return {
+            **self.__dict__,
+            "_found": None,
+            "_shown": None,
+            "_alpha": None,
+            "_last": {},
+            "_clouds": (),
+        }
 
     def _costs(
         self,
@@ -295,7 +322,8 @@ class FRWDLoss(nn.Module):
         smooth = amounts[1].detach() > 0.0
         together = count * largest <= MEMORY_BUDGET and bool((smooth == smooth[0]).all())
         parts = [slice(0, count)] if together else [slice(at, at + 1) for at in range(count)]
-        losses, proofs, weights = [], [], []
+        losses, weights = [], []
+        proofs: list[Any] = []
         for number, part in enumerate(parts):
             loss, proof = self._at_shared_weights(
                 f"shared {number}", tuple(side[part] for side in points),
@@ -371,14 +399,17 @@ class FRWDLoss(nn.Module):
         for at in range(count):
             member = tuple(part[at] for part in points)
             loss, one = streamed_loss(
-                member, (amounts[0][at], amounts[1][at]), groups, prior, self.tol, self.max_iter,
-                self.debias, before[at] if at < len(before) else None,
+                member, (amounts[0][at], amounts[1][at]), groups, prior, self.gradient_tol,
+                self.max_iter, self.debias, before[at] if at < len(before) else None,
             )  # fmt: skip
             if loss is None or one is None:
                 return None
             losses.append(loss)
             found.append(one)
         self._clouds = tuple(found) if self.warm_start else ()
+        self._alpha = torch.as_tensor(
+            np.stack([one.alpha[0] for one in found]), device=losses[0].device
+        )
         # What an optimiser moves is proven as it was.
         kept = tuple(part.detach().clone() for part in points)
 
@@ -400,7 +431,7 @@ class FRWDLoss(nn.Module):
         (x, y, a, b), (eta, eps, *tau) = (part.detach() for part in points), amounts
         return BatchProblem(
             (x, y, a, b), (eta.detach(), eps.detach(), level.detach()), groups, self.prior,
-            self.tol, self.max_iter, self.adversary.k, metric=metric,
+            self.gradient_tol, self.max_iter, self.adversary.k, metric=metric,
             tau=None if self.tau is None else (tau[0].detach(), tau[1].detach()),
         )  # fmt: skip
 

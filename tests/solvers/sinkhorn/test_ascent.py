@@ -9,7 +9,7 @@ import pytest
 
 from frot import Simplex
 from frot.costs.stack import StackGeometry
-from frot.solvers.sinkhorn.ascent import Aim, ascend
+from frot.solvers.sinkhorn.ascent import Aim, Ascent
 from frot.solvers.sinkhorn.certificate import certify
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import regrets
@@ -29,7 +29,7 @@ def engine(eta: float, zeros: int = 0) -> DenseEngine:
 @pytest.mark.parametrize("eta", [0.0, 0.1])
 def test_regrets_fall_to_nothing_and_are_never_negative(eta):
     made, seen = engine(eta), []
-    for count, at in enumerate(ascend(made, np.array([[0.8, 0.1, 0.1]]), tol=1e-12)):
+    for count, at in enumerate(Ascent(made, np.array([[0.8, 0.1, 0.1]]), tol=1e-12)):
         seen.append(float(regrets(made.terms, at)[0]))
         if count == 60:
             break
@@ -42,9 +42,9 @@ def test_regrets_fall_to_nothing_and_are_never_negative(eta):
 def test_near_points_have_near_plans(tol):
     made = engine(0.1)
     first = np.array([[0.8, 0.1, 0.1]])
-    *_, exact = (at for _, at in zip(range(60), ascend(made, first, tol=1e-12), strict=False))
+    *_, exact = (at for _, at in zip(range(60), Ascent(made, first, tol=1e-12), strict=False))
     aim = Aim(1e-14, tol)
-    at = next(at for at in ascend(made, first, tol=aim.sweeps) if aim.near(made.terms, at)[0])
+    at = next(at for at in Ascent(made, first, tol=aim.sweeps) if aim.near(made.terms, at)[0])
     assert np.abs(at.plan - exact.plan).sum() <= tol
     proof = certify(made, at.alpha, at.g)
     assert float(proof.upper[0] - proof.lower[0]) <= aim.proven * float(proof.upper[0])

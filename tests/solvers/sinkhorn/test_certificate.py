@@ -130,19 +130,11 @@ class TestStoppedEarly:
         assert result.status is Status.MAX_ITER
         check_bounds(result, self.stack, self.a, self.b)
 
-    @pytest.mark.parametrize("where", ["ascend", "EntropicArcs"])
-    def test_interrupted_before_the_first_step(self, where, monkeypatch):
+    def test_interrupted_before_the_first_step(self, monkeypatch):
         def interrupted(*_: Any, **__: Any) -> Any:
             raise KeyboardInterrupt
 
-        class Interrupted:
-            begin = staticmethod(interrupted)
-
-        monkeypatch.setattr("frot.solvers.entropic.entropic.ascend", interrupted)
-        monkeypatch.setattr("frot.solvers.entropic.entropic.EntropicArcs", Interrupted)
-        monkeypatch.setattr(
-            "frot.solvers.entropic.entropic.FEW_COSTS", 0 if where == "ascend" else 10**9
-        )
+        monkeypatch.setattr("frot.solvers.entropic.entropic.Ascent", interrupted)
         with pytest.raises(frot.Interrupted) as stop:
             frot.solve_costs(self.stack, eps=0.05)
         result = stop.value.result

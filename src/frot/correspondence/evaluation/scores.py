@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from frot._base.contract import refuse_masked
 from frot._base.errors import InputError
 from frot._base.validate import check_choice
 from frot.correspondence.evaluation._table import THRESHOLDS, ResultTable, result_table
@@ -65,6 +66,8 @@ def point_errors(found: Any, truth: Any, length: float) -> np.ndarray:
     >>> point_errors([[3.0, 4.0]], [[0.0, 0.0]], 50.0)
     array([0.1])
     """
+    refuse_masked(found, "found")
+    refuse_masked(truth, "truth")
     found, truth = np.asarray(found, dtype=float), np.asarray(truth, dtype=float)
     if found.shape != truth.shape:
         raise InputError(
@@ -145,6 +148,8 @@ def mask_score(found: Any, truth: Any) -> MaskScore:
     >>> mask_score([[True, True, False, False]], [[False, True, False, False]])
     MaskScore(lt_acc=0.75, iou=0.5)
     """
+    refuse_masked(found, "found")
+    refuse_masked(truth, "truth")
     found, truth = np.asarray(found, dtype=bool), np.asarray(truth, dtype=bool)
     if found.shape != truth.shape:
         raise InputError(f"found: has shape {found.shape} and truth {truth.shape}; make them one")
@@ -164,6 +169,7 @@ def outline_mask(outline: Any, h: int, w: int) -> np.ndarray:
     array([[1, 1, 0],
            [0, 0, 0]])
     """
+    refuse_masked(outline, "outline")
     corners = np.asarray(outline, dtype=float)
     if corners.ndim != 2 or corners.shape[1] != 2 or not np.isfinite(corners).all():
         raise InputError("outline: has to be finite pairs of x and y")
@@ -178,6 +184,7 @@ def outline_mask(outline: Any, h: int, w: int) -> np.ndarray:
 
 
 def _hits(errors: Sequence[Any], threshold: float) -> tuple[np.ndarray, np.ndarray]:
+    refuse_masked(errors, "errors")
     arrays = [np.asarray(one, dtype=float) for one in errors]
     if not arrays or any(one.ndim != 1 or not len(one) for one in arrays):
         raise InputError("errors: has to be one or more arrays of one or more errors each")

@@ -1,4 +1,4 @@
-r"""Interior point for the problem restricted to some arcs and groups, for any eta and eps >= 0.
+r"""Interior point for the problem restricted to some arcs and groups, for any eta >= 0.
 
 With x the mass on the arcs, A x = (a, b) their marginals and C their costs in each group, the
 optimality conditions of  min_x G_eta(C x)  relaxed by a barrier mu are
@@ -8,9 +8,8 @@ optimality conditions of  min_x G_eta(C x)  relaxed by a barrier mu are
     s = t - C x + \eta \log(\alpha / q), \quad x \circ z = \alpha \circ s = \mu .
 
 For eta = 0 this is the paper's linear program; for eta > 0 the slack s vanishes and alpha is the
-softmax of the costs. Entropy of the plan, eps > 0, does to x and z what eta does to alpha and s:
-:math:`z = C^\top \alpha - A^\top y + \varepsilon \log(x / p)` vanishes, with p the product of the
-marginals. Where no group may weigh more than a cap c, the room r = c - alpha has a price v,
+softmax of the costs. Where no group may weigh more than a cap c, the room r = c - alpha has a
+price v,
 
 .. math:: s = t + v - C x + \eta \log(\alpha / q), \qquad v \circ (c - \alpha) = \mu ,
 
@@ -29,7 +28,7 @@ That keeps digits where the textbook normal equations lose them all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +37,6 @@ from scipy.linalg.lapack import dpotrf, dpotrs  # type: ignore[attr-defined]
 
 # Dense products win over sparse ones up to about this many columns.
 DENSE_UP_TO = 320
-FULL_FROM = 0.05
 # Weights have no room where the cap times their number is one but for so many units, and then next
 # to nothing moves them.
 FIXED = 1e-12
@@ -74,20 +72,9 @@ class Interior:
         Potentials; that of the heaviest column stays where it is.
     t : float
         The level: max of the costs at the optimum for eta = 0.
-    eps, log_product :
-        The plan's entropy, relative to the product of the marginals on the arcs; `log_product` has
-        shape (K,), and is looked at for eps > 0 only.
-    shares : array of shape (K,), or one
-        What x z should be of an arc, in units of mu: with light points next to heavy ones, the
-        same for all would push the light ones' mass to where it does not belong.
-    offsets : array of shape (G,), or zero
-        What groups cost besides, whatever the plan.
     tau : pair of floats
         What rows and columns pay for the divergence of what they keep; infinite where they keep
         all: then a column's potential stays where it is.
-    parts : array of shape (m,), optional
-        To which part of the problem every column belongs, where no arc joins these: each has a
-        potential that stays where it is.
     """
 
     a: np.ndarray
@@ -104,11 +91,6 @@ class Interior:
     f: np.ndarray
     g: np.ndarray
     t: float
-    eps: float = 0.0
-    log_product: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    shares: np.ndarray | float = 1.0
-    offsets: np.ndarray | float = 0.0
-    parts: np.ndarray | None = None
     cap: float = 1.0
     tau: tuple[float, float] = (np.inf, np.inf)
 
@@ -135,7 +117,7 @@ class Interior:
         self._starts = np.searchsorted(self.rows, np.arange(len(self.a)))
         self._bounds = np.append(self._starts, count)
         # One column's potential is held fixed. A light column would hold the others badly.
-        held = np.empty(0, np.intp) if self.soft else self._held()
+        held = np.empty(0, np.intp) if self.soft else np.argmax(self.b, keepdims=True)
         self._others = np.delete(np.arange(len(self.b)), held)
         pattern = (np.ones(count), self.cols, np.arange(count + 1))
         self._by_col = sparse.csr_array(pattern, shape=(count, len(self.b))).T.tocsr()
@@ -166,23 +148,15 @@ class Interior:
                 found += tau * float(each.sum())
         return found
 
-    def _held(self) -> np.ndarray:
-        """The heaviest column of every part."""
-        if self.parts is None:
-            return np.argmax(self.b, keepdims=True)
-        by_weight = np.argsort(-self.b, kind="stable")
-        return by_weight[np.unique(self.parts[by_weight], return_index=True)[1]]
-
     @property
     def mu(self) -> float:
         """Mean complementarity."""
         return self.complementarity / self._places
 
     @property
-    def _places(self) -> float:
-        """What the complementarities' shares sum to."""
-        arcs = float(self.shares.sum()) if isinstance(self.shares, np.ndarray) else len(self.x)
-        return arcs + (0 if self.fixed else len(self.s) + len(self.r))
+    def _places(self) -> int:
+        """How many complementarities there are."""
+        return len(self.x) + (0 if self.fixed else len(self.s) + len(self.r))
 
     @property
     def complementarity(self) -> float:
@@ -226,7 +200,6 @@ class Interior:
         costs: np.ndarray,
         x: np.ndarray,
         z: np.ndarray,
-        log_product: np.ndarray | None = None,
     ) -> None:
         """Let arcs in where they belong in the order of rows and columns."""
         rows, cols = np.concatenate([self.rows, rows]), np.concatenate([self.cols, cols])
@@ -234,8 +207,6 @@ class Interior:
         self.rows, self.cols = rows[order], cols[order]
         self.costs = np.concatenate([self.costs, costs], axis=1)[:, order]
         self.x, self.z = np.concatenate([self.x, x])[order], np.concatenate([self.z, z])[order]
-        if log_product is not None:
-            self.log_product = np.concatenate([self.log_product, log_product])[order]
         self.index()
 
     def _step(self, floor: float) -> bool:
@@ -256,7 +227,7 @@ class Interior:
         sigma = min(1.0, sigma)
         move = self._direction(
             residuals,
-            sigma * mu * self.shares - self.x * self.z - affine[0] * affine[1],
+            sigma * mu - self.x * self.z - affine[0] * affine[1],
             sigma * mu - self.alpha * self.s - affine[2] * affine[3],
             sigma * mu - self.r * self.v - affine[7] * affine[8],
         )
@@ -269,7 +240,7 @@ class Interior:
         self.r, self.v = self.r + dual * dr, self.v + primal * dv
         self.f, self.g = self.f + dual * df, self.g + dual * dg
         if self.fixed:
-            self.t = float(self.alpha @ (self.offsets + self.costs @ self.x))
+            self.t = float(self.alpha @ (self.costs @ self.x))
         self.lengths = (primal, dual)
         return max(primal, dual) > 1e-9
 
@@ -279,12 +250,11 @@ class Interior:
         Of each pair the smaller one gives way: the other is what the solution is made of.
         """
         used = self.x > self.z
-        each = barrier * self.shares
         # What has become zero gives no more than all there is.
         with np.errstate(divide="ignore", over="ignore"):
-            raised = np.minimum(0.5 * each / self.z, self.shares)
+            raised = np.minimum(0.5 * barrier / self.z, 1.0)
             self.x = np.where(used, self.x, np.maximum(self.x, raised))
-            self.z = np.where(used, np.maximum(self.z, 0.1 * each / self.x), self.z)
+            self.z = np.where(used, np.maximum(self.z, 0.1 * barrier / self.x), self.z)
             if self.fixed:
                 return
             used = self.alpha > self.s
@@ -300,9 +270,7 @@ class Interior:
 
     def _residuals(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
         reduced = self.alpha @ self.costs - self.f[self.rows] - self.g[self.cols] - self.z
-        if self.eps > 0.0:
-            reduced += self.eps * (np.log(self.x) - self.log_product)
-        level = self.t - self.offsets - self.costs @ self.x - self.s
+        level = self.t - self.costs @ self.x - self.s
         if self.capped:
             level += self.v
         if self.eta > 0.0:
@@ -325,8 +293,8 @@ class Interior:
         if self.capped:
             primal = min(primal, step_length(self.v, move[8], share))
             dual = min(dual, step_length(self.r, move[7], share))
-        if self.eta > 0.0 or self.eps > 0.0 or self.soft:
-            # s depends on alpha through its logarithm, z on x, f on rows: they cannot move apart.
+        if self.eta > 0.0 or self.soft:
+            # s depends on alpha through its logarithm, f on rows: they cannot move apart.
             primal = dual = min(primal, dual)
         return primal, dual
 
@@ -334,7 +302,7 @@ class Interior:
         """Form and factor the matrix of (columns but one, groups)."""
         others = self._others
         free = len(others)
-        flow = self.x / (self.z + self.eps)
+        flow = self.x / self.z
         row_flow = self.row_sums(flow)
         centres = self.row_sums(self.costs * flow) / row_flow
         centred = self.costs - np.take(centres, self.rows, axis=1)
@@ -397,9 +365,7 @@ class Interior:
     def _column_coupling(self, scaled: np.ndarray) -> np.ndarray | sparse.csr_array:
         """Return P^T P of the scaled arcs, shape (m, m), by whichever product is faster."""
         n, m = len(self.a), len(self.b)
-        # With eps most arcs may be in.
-        full = self.eps > 0.0 and len(scaled) > FULL_FROM * n * m
-        if m <= DENSE_UP_TO or full:
+        if m <= DENSE_UP_TO:
             dense = np.zeros((n, m))
             dense[self.rows, self.cols] = scaled
             return dense.T @ dense
@@ -417,7 +383,7 @@ class Interior:
         """Solve the Newton system for the given complementarity targets, with refinement."""
         off_rows, off_cols, off_reduced, off_level, off_alpha = residuals
         flow = self._factored[2]
-        fixed = xz / (self.z + self.eps) - flow * off_reduced
+        fixed = xz / self.z - flow * off_reduced
         level = alphas / self.alpha - off_level
         if self.capped:
             level = level - rooms / self.r
@@ -447,8 +413,6 @@ class Interior:
         cost_move = dalpha @ self.costs - df[self.rows] - dg[self.cols]
         dz = off_reduced + cost_move
         dx = fixed - flow * cost_move
-        if self.eps > 0.0:
-            dz = dz + self.eps * (dx / self.x)
         if self.fixed:
             dalpha = np.zeros(len(dalpha))
         ds = (alphas - self.s * dalpha) / self.alpha

@@ -19,7 +19,7 @@ from frot.problem.problem import Problem
 from frot.solvers.drive import Offer
 from frot.solvers.exact.interior import Interior, inside_cap
 from frot.solvers.oracles import NetworkSimplex
-from frot.solvers.sinkhorn.ascent import ascend
+from frot.solvers.sinkhorn.ascent import Ascent
 from frot.solvers.sinkhorn.engine import gaps
 from frot.solvers.sinkhorn.run import EntropicRun
 from frot.solvers.start import Start
@@ -248,7 +248,7 @@ def _soft_seed(problem: Problem, start: Start, unit: float) -> Generator[Offer, 
     run = EntropicRun(problem.having(eps=SEED_EPS * unit), SOFT_GAP)
     engine = run.engine
     at = None
-    for count, at in enumerate(ascend(engine, *run.start(start.alpha, start.g), SOFT_GAP)):
+    for count, at in enumerate(Ascent(engine, *run.start(start.alpha, start.g), SOFT_GAP)):
         check_deadline()
         if count == 0 and at.kernel is not None and problem.shape[1] * problem.shape[2] >= LONG_RUN:
             plan = Plan(np.asarray(to_numpy(at.plan)[0], dtype=float), copy=False)

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from frot._base.arrays import Home, to_numpy
 from frot._base.errors import InputError
 from frot._base.validate import check_count, check_number
-from frot.costs.geometry import standing_in
 from frot.costs.stack import StackGeometry
 from frot.plans.plan import Plan
 from frot.problem.adversary import Simplex
 from frot.solvers.oracles._protocol import Transport
-from frot.solvers.sinkhorn.absent import potentials_at
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import Point
-from frot.solvers.sinkhorn.newton import newton_step
+from frot.solvers.sinkhorn.newton import Trust, newton_path, newton_step
 from frot.solvers.sinkhorn.terms import BatchTerms
 
-# Sweeps before Newton's method is tried on what is left, and steps of it at each eps on its way.
+# Sweeps before Newton's method is tried on what is left, and steps of it.
 SWEEPS_FIRST = 1_000
 NEWTON_STEPS = 100
-NEWTON_PATH = (64.0, 16.0, 4.0, 1.0)
-ROUGH = 1e-3
 
 
 @dataclass(frozen=True)
@@ -81,7 +77,7 @@ class Sinkhorn:
         """Return the entropic plan and its potentials."""
         if not eps > 0.0:
             raise InputError("eps: Sinkhorn needs eps > 0; pass eps=... or use NetworkSimplex()")
-        engine, true = self._engine(M, a, b, eps)
+        engine = self._engine(M, a, b, eps)
         terms = engine.terms
         home, left = terms.home, min(self.max_iter, SWEEPS_FIRST)
         one = home.xp.ones((1, 1), dtype=home.dtype, device=home.device)
@@ -92,8 +88,6 @@ class Sinkhorn:
             at = engine.sweep(one, home.bring(start)[None, ...], self.tol, left)
         at = self._finish(engine, at)
         f, g = at.f, at.g
-        if true is not engine.geometry:
-            f, g = potentials_at(true, terms, one, f, g)
         converged = bool(to_numpy(at.error)[0] <= self.tol)
         # In the kernel's place: nobody needs that any more.
         plan = at.kernel
@@ -102,15 +96,13 @@ class Sinkhorn:
         return Transport(Plan(to_numpy(plan)[0], copy=False), f[0, ...], g[0, ...], converged)
 
     @staticmethod
-    def _engine(M: Any, a: Any, b: Any, eps: float) -> tuple[DenseEngine, Any]:
-        """The problem with points of no weight where others are, and the costs as they are."""
+    def _engine(M: Any, a: Any, b: Any, eps: float) -> DenseEngine:
         home, rows, cols = Home.of(M), to_numpy(a)[None, ...], to_numpy(b)[None, ...]
-        true = StackGeometry(M[None, None, ...])
-        geometry = standing_in(true, rows, cols)
+        geometry = StackGeometry(M[None, None, ...])
         C = geometry.C if geometry.nonnegative else home.xp.abs(geometry.C)
         sizes = to_numpy(home.xp.mean(C))[None, None]
         terms = BatchTerms.of(home, rows, cols, Simplex(), eps, sizes)
-        return DenseEngine(geometry, terms), true
+        return DenseEngine(geometry, terms)
 
     def _finish(self, engine: DenseEngine, at: Point) -> Point:
         """Go on where the first sweeps did not do: by Newton steps first if they are cheap."""
@@ -130,13 +122,8 @@ def _newton(engine: DenseEngine, at: Point, tol: float, limit: int) -> tuple[Poi
     home, steps = terms.home, 0
     if not engine.newton_pays or home.dtype != home.xp.float64:
         return at, 0
-    for factor in NEWTON_PATH:
-        part = replace(engine, terms=replace(terms, eps=factor * terms.eps))
-        closeness = tol if factor == 1.0 else max(tol, ROUGH)
-        at, damping = part.sweep(at.alpha, at.g, closeness, 1), None
-        for _ in range(min(limit - steps, NEWTON_STEPS)):
-            if bool(home.xp.all(at.error <= closeness)):
-                break
-            at, damping = newton_step(part, at, damping)
-            steps += 1
+    at, trust = newton_path(engine, at), Trust.begin(terms)
+    while steps < min(limit, NEWTON_STEPS) and not bool(home.xp.all(at.error <= tol)):
+        at, trust = newton_step(engine, at, trust)
+        steps += 1
     return at, steps

@@ -341,25 +341,18 @@ class FusedPasses:
         return share * self.engine.geometry.pool(squares)
 
     def first(self, g: Any) -> FirstPass:
-        """Rows and minima in one pass, columns and minima in another."""
+        """Rows in one pass, columns in another."""
         check_deadline()
         points, kernels, terms = self.points, self.engine.kernels, self.terms
-        xp = terms.home.xp
-        bare = xp.astype(g[0, :] * points.unit - points.y_norms, xp.float32)
-        if terms.gaps:
-            bare = bare + xp.astype(terms.closed[0, :], xp.float32)
-        cols = points.cols(g[0, :])
-        rows, top = kernels.log_sums(points.x, points.y, cols, bare, precise=True)
+        xp, cols = terms.home.xp, points.cols(g[0, :])
+        rows, _ = kernels.log_sums(points.x, points.y, cols, precise=True)
         f = (points.x_norms - rows) / points.unit
-        top = xp.astype(top, terms.home.dtype)
         check_deadline()
-        masses, most = kernels.column_sums(
-            points.x, points.y, points.u(f), cols, xp.astype(terms.a[0, :], xp.float32),
-            xp.astype(-top, xp.float32),
-        )  # fmt: skip
-        plain_f = (points.x_norms - top) / points.unit
-        plain_g = (points.y_norms - xp.astype(most, terms.home.dtype)) / points.unit
-        return FirstPass(g, f[None, :], masses[None, :], plain_f[None, :], plain_g[None, :], [])
+        u = points.u(f)
+        masses, _ = kernels.column_sums(
+            points.x, points.y, u, cols, xp.astype(terms.a[0, :], xp.float32), u
+        )
+        return FirstPass(g, f[None, :], masses[None, :], [])
 
     def second(self, first: FirstPass, thin: Any) -> tuple[Any, Any]:
         """Row sums and moments in one pass."""

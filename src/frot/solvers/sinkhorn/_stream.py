@@ -25,7 +25,7 @@ from frot._base.arrays import quiet, to_numpy
 from frot.costs.geometry import Geometry
 from frot.solvers.sinkhorn._scaling import Near
 from frot.solvers.sinkhorn.aggregate import Clusters, cluster_points, cluster_scalings
-from frot.solvers.sinkhorn.ascent import ascend
+from frot.solvers.sinkhorn.ascent import Ascent
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import BlockPasses, Engine, Passes, Point, gaps, make_point
 from frot.solvers.sinkhorn.kernel import column_potentials, form_rows, row_blocks, scores_at
@@ -62,7 +62,7 @@ class StreamEngine(Engine):
         engine, rows = sampled(self.geometry, self.terms)
         home = engine.terms.home
         at = None
-        for count, at in enumerate(ascend(engine, home.xp.astype(alpha, home.dtype), tol=ACCURACY)):
+        for count, at in enumerate(Ascent(engine, home.xp.astype(alpha, home.dtype), tol=ACCURACY)):
             if count >= 50 or float(gaps(home.xp, at)[0]) <= ACCURACY:
                 break
         assert at is not None

@@ -1,4 +1,4 @@
-"""Points without weight: moved onto others while a problem is solved; their potentials after.
+"""Points of a batch without weight: they stand where others do; their potentials after.
 
 A point that carries nothing must not move anything: not the centre of the others, nor the scale of
 a kernel, nor a bound on rounding. It therefore takes the place of the heaviest point of its side,
@@ -19,7 +19,7 @@ from frot.solvers.sinkhorn.terms import BatchTerms
 
 
 def potentials_at(
-    geometry: Geometry, terms: BatchTerms, alpha: Any, f: Any, g: Any, soft: bool = True
+    geometry: Geometry, terms: BatchTerms, alpha: Any, f: Any, g: Any
 ) -> tuple[Any, Any]:
     r"""Return f and g with those of points without weight at their true places.
 
@@ -28,9 +28,7 @@ def potentials_at(
         g_j = -\varepsilon \log \sum_i a_i e^{(f_i - M_{ij})/\varepsilon}
 
     are what these would have with the least weight there is: the derivatives of the optimum by
-    their weights. Without eps (not `soft`) minima take the place of sums, and those of the rows are
-    over all columns: no two points may be left with a cost below their potentials. A point
-    that nothing reaches at a finite cost binds nothing, and has zero.
+    their weights.
 
     Parameters
     ----------
@@ -46,16 +44,13 @@ def potentials_at(
     if len(absent_cols):
         part = geometry.take(np.arange(n), absent_cols)
         with quiet():
-            if soft:
-                scores = scores_at(part, terms, alpha)
-                found = column_potentials(scores, terms, f, row_blocks(part))
-            else:
-                found = _column_minima(part, terms, alpha, f)
+            scores = scores_at(part, terms, alpha)
+            found = column_potentials(scores, terms, f, row_blocks(part))
         g = _put(terms, g, terms.b, found, absent_cols, m)
     if len(absent_rows):
         part = geometry.take(absent_rows, np.arange(m))
         few = replace(terms, a=_take(terms, terms.a, absent_rows))
-        found = _softmins(part, few, alpha, heavy) if soft else _row_minima(part, few, alpha, g)
+        found = _softmins(part, few, alpha, heavy)
         f = _put(terms, f, terms.a, found, absent_rows, n)
     return f, g
 
@@ -64,23 +59,6 @@ def _softmins(part: Geometry, terms: BatchTerms, alpha: Any, g: Any) -> Any:
     with quiet():
         blocks = form_rows(scores_at(part, terms, alpha), terms, g, row_blocks(part))
         return terms.home.xp.concat([block.f for block in blocks], axis=1)
-
-
-def _row_minima(part: Geometry, terms: BatchTerms, alpha: Any, g: Any) -> Any:
-    xp, found = terms.home.xp, []
-    for rows in row_blocks(part):
-        reduced = part.rows(rows).mix(alpha) - g[:, None, :]
-        found.append(xp.min(reduced, axis=2))
-    return xp.concat(found, axis=1)
-
-
-def _column_minima(part: Geometry, terms: BatchTerms, alpha: Any, f: Any) -> Any:
-    xp, best = terms.home.xp, None
-    f = xp.where(terms.a > 0.0, f, xp.zeros_like(f) - xp.inf)
-    for rows in row_blocks(part):
-        least = xp.min(part.rows(rows).mix(alpha) - f[:, rows][:, :, None], axis=1)
-        best = least if best is None else xp.minimum(best, least)
-    return best
 
 
 def _take(terms: BatchTerms, array: Any, index: np.ndarray) -> Any:

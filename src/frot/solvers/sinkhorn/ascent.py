@@ -29,7 +29,7 @@ from typing import Any
 from frot.solvers.sinkhorn._scaling import Near
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.engine import Point, Search, distances, gaps, regrets, select, take
-from frot.solvers.sinkhorn.newton import newton_step
+from frot.solvers.sinkhorn.newton import Trust, newton_path, newton_step
 from frot.solvers.sinkhorn.terms import BatchTerms
 
 # The step grows when the dual rose and shrinks when it fell.
@@ -127,16 +127,11 @@ def mirror_step(terms: BatchTerms, alpha: Any, phi: Any, step: Any) -> Any:
     return terms.softmax(score / (1.0 + step * terms.eta))
 
 
-def ascend(engine: Search, alpha: Any, g: Any = None, tol: float = 1e-4) -> Iterator[Point]:
-    """Yield points of rising dual value, each with the best potentials so far."""
-    return iter(Ascent(engine, alpha, g, tol))
-
-
 class Ascent:
     """Points of rising dual value, for a batch that may shrink on the way.
 
-    Every member of a batch takes its own steps; one whose step failed stays where it was. The
-    iterator ends when no step raises any dual value.
+    Every member of a batch takes its own steps; one whose step failed stays where it was. Iterating
+    yields the points until no step raises any dual value.
 
     Parameters
     ----------
@@ -145,33 +140,52 @@ class Ascent:
         Where to start; without g from nothing.
     tol : float
         The gap that is asked for.
+
+    Attributes
+    ----------
+    at : Point, optional
+        Where the ascent is; None before the first step.
+    length : array of shape (B, 1)
+        Of the mirror steps.
+    closeness : array of shape (B,) or Near
+        How closely to sweep: the error of the marginals enters the gap times the costs.
+    in_newton : bool
+        Whether the next step is one of Newton's.
     """
 
     def __init__(self, engine: Search, alpha: Any, g: Any = None, tol: float = 1e-4) -> None:
-        self.engine, self.floor = engine, 0.0
-        self.tighten(tol)
+        self.engine, self._first = engine, (alpha, g)
+        self.at: Any = None
         self.single = engine.double() is not engine
-        self._first = (alpha, g)
-        terms = engine.terms
+        terms, xp = engine.terms, engine.terms.home.xp
+        self.tighten(tol)
         # Much of eta makes the best answer to a plan nearly the last one.
-        long = terms.home.xp.clip(ETA_STEP * terms.eta / terms.scale, 1.0, FIRST_STEP)
-        self.step = long / terms.scale
-        # How closely to sweep: the error of the marginals enters the gap times the costs. With one
-        # group there is nothing to do besides.
+        long = xp.clip(ETA_STEP * terms.eta / terms.scale, 1.0, FIRST_STEP)
+        self.length = long / terms.scale
+        # With one group there is nothing to do but to sweep.
         self.alone = alpha.shape[1] == 1
-        self.closeness: Any = 1e-2 * engine.terms.home.xp.ones_like(self.step[:, 0])
+        self.closeness: Any = 1e-2 * xp.ones_like(self.length[:, 0])
         if self.alone:
             # Where mass may go nothing has to be moved to make columns right: only the square of
             # their error enters the gap.
-            share = 0.1 * tol**0.5 if engine.terms.soft else tol
-            self.closeness = Near(share, self.floor)
-        self.at: Any = None
-        self.damping: Any = None
+            self.closeness = Near(0.1 * tol**0.5 if terms.soft else tol, self.floor)
+        # Mirror steps so far, when Newton's are due, how often these were tried and from which
+        # mirror step on they may be again.
+        self.count, self.due, self.tries, self.again = 0, NEWTON_AFTER, 0, 0
+        self.in_newton, self.idle = False, 0
+        self.trust: Trust | None = None
+        # In Newton's region: the best point, and the highest dual value.
         self.best: Any = None
+        self.highest: Any = None
+
+    def __iter__(self) -> Iterator[Point]:
+        while self.advance():
+            yield self.at
 
     def tighten(self, tol: float) -> None:
         """Sweep for another gap from now on."""
         # Sweeps that get closer than rounding does are for nothing.
+        self.tol = max(tol, self.engine.noise)
         self.floor = max(0.1 * tol, self.engine.noise)
 
     def keep(self, index: Any) -> None:
@@ -179,45 +193,59 @@ class Ascent:
         xp, engine = self.engine.terms.home.xp, self.engine
         assert isinstance(engine, DenseEngine)
         self.engine, self.at = engine.members(index), take(xp, index, self.at)
-        for name in ("step", "closeness", "damping", "best"):
+        if self.trust is not None:
+            self.trust = self.trust.members(xp, index)
+        if self.best is not None:
+            self.best = take(xp, index, self.best)
+        for name in ("length", "closeness", "highest"):
             part = getattr(self, name)
             if part is not None and not isinstance(part, Near):
                 setattr(self, name, xp.take(part, index, axis=0))
 
-    def __iter__(self) -> Iterator[Point]:
-        alpha, g = self._first
-        engine, near = self.engine, self.closeness
+    def advance(self) -> bool:
+        """Take one step; False if none raises any dual value, or single precision is at its end."""
+        if self.at is None:
+            self._begin()
+            return True
+        if not self.in_newton and self._newton_is_due():
+            if self.single:
+                # Second derivatives are for double precision.
+                return False
+            self._enter_newton()
+        if self.in_newton:
+            self._newton()
+            return True
+        if self.tries == NEWTON_TRIES:
+            return False
+        self._mirror()
+        terms = self.engine.terms
+        return float(terms.home.xp.max(self.length * terms.scale)) >= SMALLEST_STEP
+
+    def _begin(self) -> None:
+        """Find the first potentials."""
+        engine, (alpha, g), near = self.engine, self._first, self.closeness
         self.at = engine.start(alpha, near) if g is None else engine.sweep(alpha, g, near)
         if engine.terms.soft:
             # Costs of groups are in proportion to the mass that moves.
-            mass = engine.terms.home.xp.sum(engine.terms.b * self.at.columns, axis=1)
-            self.step = self.step / engine.terms.home.xp.clip(mass, LEAST_MASS, None)[:, None]
-        due, tries = NEWTON_AFTER, 0
-        for count in range(1_000_000):
-            yield self.at
-            terms = self.engine.terms
-            gap = gaps(terms.home.xp, self.at)
-            slow = count >= due or self.at.work > SLOW_SWEEPS
-            if slow and self.single and self.engine.newton_pays:
-                # Second derivatives are for double precision.
-                return
-            near = float(terms.home.xp.max(gap)) <= NEWTON_GAP
-            if (slow or near) and not self.single and self.engine.newton_pays:
-                yield from self._newton()
-                tries += 1
-                if tries == NEWTON_TRIES:
-                    return
-                due, terms = count + NEWTON_AFTER, self.engine.terms
-                gap = gaps(terms.home.xp, self.at)
-            self._mirror(gap)
-            if float(terms.home.xp.max(self.step * self.engine.terms.scale)) < SMALLEST_STEP:
-                return
+            xp = engine.terms.home.xp
+            mass = xp.sum(engine.terms.b * self.at.columns, axis=1)
+            self.length = self.length / xp.clip(mass, LEAST_MASS, None)[:, None]
 
-    def _mirror(self, gap: Any) -> None:
+    def _newton_is_due(self) -> bool:
+        """Whether the optimum is near, or mirror steps have become slow."""
+        if not self.engine.newton_pays or self.count < self.again:
+            return False
+        if self.count >= self.due or self.at.work > SLOW_SWEEPS:
+            return True
+        xp = self.engine.terms.home.xp
+        return not self.single and float(xp.max(gaps(xp, self.at))) <= NEWTON_GAP
+
+    def _mirror(self) -> None:
         """Step on the weights, each member by its own length, and sweep there."""
         engine, terms, at = self.engine, self.engine.terms, self.at
-        xp = terms.home.xp
-        noise = engine.noise
+        xp, noise = terms.home.xp, engine.noise
+        gap = gaps(xp, at)
+        self.count += 1
         if self.alone:
             if at.work == 0:
                 # Nothing was swept, and all the same it is not close enough: points that are far
@@ -225,29 +253,55 @@ class Ascent:
                 self.floor = max(0.3 * self.floor, noise)
             self.closeness = Near(0.3 * self.closeness.share, self.floor)
         else:
-            aim = xp.clip(engine.patience * gap, self.floor, None)
+            # What wrong columns cost is a share of the mean cost, which may be far above the value.
+            share = xp.clip(xp.abs(at.dual) / terms.scale[:, 0], None, 1.0)
+            aim = xp.clip(share * xp.clip(engine.patience * gap, self.floor, None), noise, None)
             self.closeness = xp.minimum(self.closeness, aim)
-        ahead = engine.sweep(mirror_step(terms, at.alpha, at.phi, self.step), at.g, self.closeness)
+        ahead = engine.sweep(
+            mirror_step(terms, at.alpha, at.phi, self.length), at.g, self.closeness
+        )
         rise, unseen = ahead.dual - at.dual, noise * xp.abs(at.dual)
         # What the dual cannot tell for rounding the gap does, or steps grow until they overshoot.
         closer = gaps(xp, ahead) <= gap
         rose = (rise > unseen) | ((rise >= -unseen) & closer)
         self.at = select(xp, rose, ahead, at)
-        step = self.step * terms.pick(rose, GROW, SHRINK)
-        self.step = xp.minimum(step, LARGEST_STEP / terms.scale)
+        length = self.length * terms.pick(rose, GROW, SHRINK)
+        self.length = xp.minimum(length, LARGEST_STEP / terms.scale)
 
-    def _newton(self) -> Iterator[Point]:
-        """Newton steps, until a number of them brings no member's values closer together."""
-        xp, idle = self.engine.terms.home.xp, 0
-        self.best = self._width()
-        while idle < NEWTON_PATIENCE:
+    def _enter_newton(self) -> None:
+        """Begin with Newton's steps; if they have led nowhere before, at a larger eps."""
+        if self.tries > 0:
             assert isinstance(self.engine, DenseEngine)
-            self.at, self.damping = newton_step(self.engine, self.at, self.damping)
-            yield self.at
-            width = self._width()
-            idle = 0 if bool(xp.any(width < 0.9 * self.best)) else idle + 1
-            self.best = xp.minimum(self.best, width)
+            self.at = self._better(newton_path(self.engine, self.at), self.at)
+            self.trust = None
+        self.in_newton, self.idle = True, 0
+        self.best, self.highest = self.at, self.at.dual
 
-    def _width(self) -> Any:
-        at = self.at
+    def _newton(self) -> None:
+        """Take one of Newton's steps, the last if some have brought no member's values closer."""
+        assert isinstance(self.engine, DenseEngine)
+        xp = self.engine.terms.home.xp
+        trust = self.trust or Trust.begin(self.engine.terms)
+        self.at, self.trust = newton_step(self.engine, self.at, trust)
+        # Far from the optimum the dual value rises, and the primal says nothing yet.
+        rose = self.at.dual > self.highest + self.tol * xp.abs(self.highest)
+        closer = self._width(self.at) < 0.9 * self._width(self.best)
+        self.idle = 0 if bool(xp.any(closer | rose)) else self.idle + 1
+        self.highest = xp.maximum(self.highest, self.at.dual)
+        self.best = self._better(self.at, self.best)
+        if self.idle == NEWTON_PATIENCE:
+            self.at = self._better(self.best, self.at)
+            self.in_newton, self.tries = False, self.tries + 1
+            self.due, self.again = self.count + NEWTON_AFTER, self.count + 1
+
+    def _better(self, ahead: Point, here: Point) -> Point:
+        """Choose, member by member, the point that is higher or, where none is, narrower."""
+        xp = self.engine.terms.home.xp
+        higher = ahead.dual > here.dual + self.tol * xp.abs(here.dual)
+        lower = here.dual > ahead.dual + self.tol * xp.abs(here.dual)
+        narrower = self._width(ahead) < self._width(here)
+        return select(xp, higher | (narrower & ~lower), ahead, here)
+
+    def _width(self, at: Point) -> Any:
+        """How far apart the values of a point are, (B,), and what its wrong columns may cost."""
         return abs(at.primal - at.dual) + self.engine.terms.scale[:, 0] * at.error

@@ -56,12 +56,9 @@ from typing import Any, NamedTuple
 from frot._base.arrays import at_least, quiet
 from frot.costs.geometry import unit_of
 from frot.solvers.sinkhorn.engine import Engine, FirstPass, Passes, Point
-from frot.solvers.sinkhorn.kernel import RowBlock, column_potentials, form_rows, scores_at
-from frot.solvers.sinkhorn.objective import kernel_surplus
+from frot.solvers.sinkhorn.kernel import RowBlock
 from frot.solvers.sinkhorn.terms import BatchTerms
 
-# Sweeps for points that had no part in a search.
-LIGHT_SWEEPS = 4
 # Units in the last place that a score takes on its way: some operations, each off by one.
 SCORE = 6.0
 # A potential is coarse where its last places are this share of eps; so often such are lowered.
@@ -76,17 +73,13 @@ class Certificate:
     """Bounds of a batch, and the plans and potentials that prove them, in double precision.
 
     The plan of the upper bound is `weight` times the one with exact rows that g makes, its columns
-    times `thin`, plus the product of `left` and `right`; the lower bound without eps is that of
-    `plain_f` and `plain_g`. Bounds have shape (B,), and so has `surplus`: what `left` and `right`
-    add to the plan's divergence, NaN where that has not been looked at. So is `plain_lower` where
-    the kernel of a search served the proof, and `plain_f` and `plain_g` are None.
+    times `thin`, plus the product of `left` and `right`. Bounds are (B,), and so is `value`,
+    the objective of the plan with its entropy bounded by that of its parts.
     """
 
     value: Any
     upper: Any
     lower: Any
-    plain_upper: Any
-    plain_lower: Any
     slack: Any
     phi: Any
     alpha: Any
@@ -96,49 +89,25 @@ class Certificate:
     weight: Any
     left: Any
     right: Any
-    plain_f: Any
-    plain_g: Any
-    surplus: Any
 
 
-def certify(
-    engine: Engine, alpha: Any, g: Any, enough: float = 0.0, at: Point | None = None
-) -> Certificate:
+def certify(engine: Engine, alpha: Any, g: Any, at: Point | None = None) -> Certificate:
     """Prove an interval from weights (B, L) and potentials of the columns (B, m).
 
-    A relative gap that is `enough` makes it the last proof: the objective of its plan will be asked
-    for, and what a kernel is needed for is done while there is one. Where `at` is the point of a
-    search that these are of, its kernel serves the proof if it can.
+    Where `at` is the point of a search that these are of, its kernel serves the proof if it can.
     """
     precise = engine.prover
     home = precise.terms.home
     # Only weights that the adversary may choose prove anything.
     given, alpha = alpha, precise.terms.project(home.xp.astype(alpha, home.dtype))
     g = home.xp.astype(g, home.dtype)
+    # A search that ran out of range proves no less than one that has not begun.
+    g = home.xp.where(home.xp.isfinite(g), g, home.xp.zeros_like(g))
     if precise.terms.soft:
         return _prove_soft(precise, alpha, g)
     if at is not None and not bool(home.xp.all(alpha == given)):
         at = None
-    return _prove(precise, alpha, g, enough, at)
-
-
-def certify_rows(engine: Engine, alpha: Any, f: Any) -> Certificate:
-    """Prove an interval from weights (B, L) and potentials of the rows (B, n).
-
-    What f leaves to the columns gives none of them too much, as potentials on their way to the
-    optimum may: a far point of next to no weight would take all there is.
-    """
-    precise = engine.double()
-    terms, geometry = precise.terms, precise.geometry
-    alpha = terms.project(alpha)
-    scores, parts = scores_at(geometry, terms, alpha), precise.parts
-    g = column_potentials(scores, terms, f, parts)
-    if not bool(terms.home.xp.all(terms.home.xp.isfinite(f))):
-        # Light points that had no part in the search have to find theirs among themselves.
-        for _ in range(LIGHT_SWEEPS):
-            rows = [block.f for block in form_rows(scores, terms, g, parts)]
-            g = column_potentials(scores, terms, terms.home.xp.concat(rows, axis=1), parts)
-    return certify(precise, alpha, g)
+    return _prove(precise, alpha, g, at)
 
 
 def settled_pass(terms: BatchTerms, passes: Passes, g: Any) -> FirstPass:
@@ -161,7 +130,7 @@ def settled_pass(terms: BatchTerms, passes: Passes, g: Any) -> FirstPass:
 def kept_pass(terms: BatchTerms, at: Point, unit: float) -> FirstPass | None:
     r"""Take the plan from the kernel that a search in double precision ended with.
 
-    That saves forming it; minima of reduced costs are left out. Rounding of what the search made of
+    That saves forming it. Rounding of what the search made of
     its kernel K, at a base :math:`g^0` of potentials, is within what a proof is charged for scores:
     six units of :math:`|f_i| + 2 |g_j| + \varepsilon |t_{ij}|`, and eight or more of the
     potentials besides. Scores of K are off by two operations on costs, as ever;
@@ -188,7 +157,7 @@ def kept_pass(terms: BatchTerms, at: Point, unit: float) -> FirstPass | None:
     if not good or bool(xp.any(_coarse(terms, unit, g))):
         return None
     block = RowBlock(slice(0, a.shape[1]), at.kernel, a / at.left, f)
-    return FirstPass(g, f, b * at.columns, None, None, [block], at.right)
+    return FirstPass(g, f, b * at.columns, [block], at.right)
 
 
 def _coarse(terms: BatchTerms, unit: float, g: Any) -> Any:
@@ -215,7 +184,7 @@ def _lowered(terms: BatchTerms, unit: float, g: Any, masses: Any) -> Any:
     return xp.where(coarse, less, g)
 
 
-def _prove(engine: Engine, alpha: Any, g: Any, enough: float, at: Point | None) -> Certificate:
+def _prove(engine: Engine, alpha: Any, g: Any, at: Point | None) -> Certificate:
     terms, geometry = engine.terms, engine.geometry
     xp, a, b, eps = terms.home.xp, terms.a, terms.b, terms.eps[:, 0]
     dot = xp.vecdot
@@ -249,22 +218,11 @@ def _prove(engine: Engine, alpha: Any, g: Any, enough: float, at: Point | None) 
     apart = margin.costs + margin.share * xp.abs(dot(alpha, phi))
     upper = worst + entropy + scored + apart
     lower = _at_least(engine, dual - off) + reward
-    surplus = plain_lower = dual + xp.nan
-    if first.plain_f is not None:
-        plain = dot(a, first.plain_f) + dot(b, first.plain_g)
-        # Minima of reduced costs are off by units of the costs, as these are.
-        plain_off = margin.minima(terms, first.plain_f, first.plain_g) + 3.0 * margin.costs
-        plain_off = plain_off + margin.share * xp.abs(plain)
-        plain_lower = _at_least(engine, plain - plain_off) + reward
-    if first.kept and bool(xp.all(upper - lower <= enough * xp.abs(upper))):
-        surplus = kernel_surplus(terms, first.kept, first.columns(thin), weight, left, right)
     return Certificate(
         # The plan's objective is in the interval, even if what was summed for it is not.
         value=xp.minimum(xp.maximum(terms.worst(whole) + entropy, lower), upper),
         upper=upper,
         lower=lower,
-        plain_upper=worst,
-        plain_lower=plain_lower,
         slack=off + terms.reward_error(alpha),
         phi=whole,
         alpha=alpha,
@@ -274,9 +232,6 @@ def _prove(engine: Engine, alpha: Any, g: Any, enough: float, at: Point | None) 
         weight=weight[:, 0],
         left=left,
         right=right,
-        plain_f=first.plain_f,
-        plain_g=first.plain_g,
-        surplus=surplus,
     )
 
 
@@ -285,8 +240,6 @@ def _prove_soft(engine: Engine, alpha: Any, g: Any) -> Certificate:
     terms, geometry = engine.terms, engine.geometry
     xp, dot, eps = terms.home.xp, terms.home.xp.vecdot, terms.eps[:, 0]
     passes = engine.passes(alpha)
-    # A search that ran out of range proves no less than one that has not begun.
-    g = xp.where(xp.isfinite(g), g, xp.zeros_like(g))
     first = settled_pass(terms, passes, g)
     f, g, cols = first.f, first.g, first.masses
     thin = xp.ones_like(cols)
@@ -307,21 +260,16 @@ def _prove_soft(engine: Engine, alpha: Any, g: Any) -> Certificate:
     doubt = doubt + 9.0 * sums * (mass + terms.product_mass)[:, None] * terms.sizes
     worst = terms.worst(phi + doubt) + terms.worst_error(phi)
     reward = terms.reward(alpha) - terms.reward_error(alpha)
-    plain_f, plain_g, plain = _plain(terms, first.plain_f, first.plain_g)
-    heavy = terms.row_masses(plain_f), terms.col_masses(plain_g)
-    plain_off = 3.0 * _margin(engine, alpha, heavy, (plain_f, plain_g), 0.0 * plain)
     upper, lower = worst + entropy + price + off, _at_least(engine, linear - over - off) + reward
     if terms.cols is None:
         # A column that got nothing cannot be scaled to what it has to keep.
         empty = xp.any((terms.b > 0.0) & ~(cols > 0.0), axis=1)
-        upper, worst = (xp.where(empty, 0.0 * part + xp.inf, part) for part in (upper, worst))
+        upper = xp.where(empty, 0.0 * upper + xp.inf, upper)
     return Certificate(
         # The plan's objective is in the interval, even if what was summed for it is not.
         value=xp.minimum(xp.maximum(terms.worst(phi) + entropy + price, lower), upper),
         upper=upper,
         lower=lower,
-        plain_upper=worst + price + off,
-        plain_lower=_at_least(engine, plain - plain_off) + reward,
         slack=off + terms.reward_error(alpha),
         phi=phi,
         alpha=alpha,
@@ -331,9 +279,6 @@ def _prove_soft(engine: Engine, alpha: Any, g: Any) -> Certificate:
         weight=xp.ones_like(upper),
         left=xp.zeros_like(terms.a),
         right=xp.zeros_like(terms.b),
-        plain_f=plain_f,
-        plain_g=plain_g,
-        surplus=xp.zeros_like(upper),
     )
 
 
@@ -358,10 +303,8 @@ def certify_product(engine: Engine) -> Certificate:
     alpha = terms.answer(below)
     f, g = geometry.least_potentials(alpha, a, b)
     return Certificate(
-        value=value, upper=upper, lower=lower, plain_upper=upper, plain_lower=lower,
-        slack=margin, phi=phi, alpha=alpha, f=f, g=g, thin=xp.ones_like(b),
-        weight=xp.zeros_like(value), left=a, right=b, plain_f=f, plain_g=g,
-        surplus=xp.full_like(value, xp.nan),
+        value=value, upper=upper, lower=lower, slack=margin, phi=phi, alpha=alpha, f=f, g=g,
+        thin=xp.ones_like(b), weight=xp.zeros_like(value), left=a, right=b,
     )  # fmt: skip
 
 
@@ -393,10 +336,9 @@ def _soft_product(engine: Engine) -> Certificate:
     f, g = 0.0 * a, 0.0 * b
     return Certificate(
         value=xp.maximum(terms.worst(phi) + entropy + price, lower),
-        upper=worst + entropy + price + off, lower=lower, plain_upper=worst + price + off,
-        plain_lower=lower, slack=terms.worst_error(0.0 * phi), phi=phi,
-        alpha=terms.answer(0.0 * phi), f=f, g=g, thin=xp.ones_like(b), weight=0.0 * share,
-        left=left, right=b, plain_f=f, plain_g=g, surplus=xp.zeros_like(lower),
+        upper=worst + entropy + price + off, lower=lower, slack=terms.worst_error(0.0 * phi),
+        phi=phi, alpha=terms.answer(0.0 * phi), f=f, g=g, thin=xp.ones_like(b),
+        weight=0.0 * share, left=left, right=b,
     )  # fmt: skip
 
 
@@ -461,16 +403,10 @@ class _Margins(NamedTuple):
 
     def scores(self, terms: BatchTerms, f: Any, g: Any, entropy: Any) -> Any:
         """Bound the rounding of f, and of the plan's entropy, by its potentials, (B,)."""
-        eps, unit = terms.eps[:, 0], SCORE * self.unit
-        off = unit * (abs(entropy) + eps * (2.0 + self.light)) + eps * (self.sums + self.moved)
-        return off + self.minima(terms, f, g)
-
-    def minima(self, terms: BatchTerms, f: Any, g: Any) -> Any:
-        """Bound the rounding of the dual value of minima of reduced costs, (B,)."""
-        xp = terms.home.xp
+        xp, eps, unit = terms.home.xp, terms.eps[:, 0], SCORE * self.unit
         rows, cols = xp.vecdot(terms.a, xp.abs(f)), xp.vecdot(self.masses, xp.abs(g))
-        size = rows + 2.0 * cols + (0.0 if terms.bare else terms.eps[:, 0] * self.light)
-        return SCORE * self.unit * size + self.sums * (rows + cols)
+        off = unit * (abs(entropy) + eps * (2.0 + 2.0 * self.light) + rows + 2.0 * cols)
+        return off + eps * (self.sums + self.moved) + self.sums * (rows + cols)
 
 
 def _margins(terms: BatchTerms, passes: Passes, count: int, masses: Any) -> _Margins:
@@ -489,13 +425,6 @@ def _margins(terms: BatchTerms, passes: Passes, count: int, masses: Any) -> _Mar
         masses=heavy,
         light=xp.vecdot(heavy, terms.light),
     )
-
-
-def _plain(terms: BatchTerms, f: Any, g: Any) -> tuple[Any, Any, Any]:
-    """Shift potentials without eps to where they prove most; return them and their dual value."""
-    by = terms.shift(f, g)
-    f, g = f + by, g - by
-    return f, g, terms.linear(f, g)
 
 
 def _sums(engine: Engine) -> float:

@@ -20,10 +20,7 @@ from frot.solvers.sinkhorn.kernel import (
     Scores,
     form_rows,
     row_blocks,
-    score_rows,
     scores_at,
-    softmax_below,
-    softmax_block,
 )
 from frot.solvers.sinkhorn.terms import BatchTerms
 
@@ -82,9 +79,6 @@ class FirstPass(NamedTuple):
         Potentials; rows are exact.
     masses : array of shape (B, m)
         What the columns weigh.
-    plain_f, plain_g : arrays of shape (B, n) and (B, m)
-        Minima of the reduced costs: potentials of the problem without eps. None where these were
-        left out.
     kept : list of RowBlock
         The plan over a, where there is room for it, but for a factor of its columns.
     across : array of shape (B, m), optional
@@ -94,8 +88,6 @@ class FirstPass(NamedTuple):
     g: Any
     f: Any
     masses: Any
-    plain_f: Any
-    plain_g: Any
     kept: list[RowBlock]
     across: Any = None
 
@@ -167,28 +159,16 @@ class BlockPasses:
         return self.geometry.inner_error(phi, u, v)
 
     def first(self, g: Any) -> FirstPass:
-        """Form the plan once, and take the minima of the reduced costs on the way."""
-        scores, terms = self.scores, self.terms
-        xp, kept, potentials, plain = terms.home.xp, [], [], []
-        masses, most = 0.0, None
-        for part, block in score_rows(scores, terms, g, self.parts):
-            if terms.even:
-                top = xp.max(block, axis=2)
-                block -= top[:, :, None]
-                best = xp.max(block, axis=1)
-                formed = softmax_below(scores, terms, part, block, top)
-            else:
-                best, top = _minima(scores, terms, g, part, block)
-                formed = softmax_block(scores, terms, part, block)
-            plain.append(terms.eps * (scores.offset(part) - top))
-            most = best if most is None else xp.maximum(most, best)
+        """Form the plan once."""
+        terms = self.terms
+        kept, potentials, masses = [], [], 0.0
+        for formed in form_rows(self.scores, terms, g, self.parts):
             potentials.append(formed.f)
-            left = terms.a[:, part] / formed.total
+            left = terms.a[:, formed.part] / formed.total
             masses = masses + (left[:, None, :] @ formed.kernel)[:, 0, :]
             if self.keeps:
                 kept.append(formed)
-        f, plain_f = (xp.concat(each, axis=1) for each in (potentials, plain))
-        return FirstPass(g, f, masses, plain_f, g - terms.eps * most, kept)
+        return FirstPass(g, terms.home.xp.concat(potentials, axis=1), masses, kept)
 
     def second(self, first: FirstPass, thin: Any) -> tuple[Any, Any]:
         """Return row sums over a and group costs of the plan with its columns times `thin`."""
@@ -200,20 +180,6 @@ class BlockPasses:
             partials = partials + scores.partial(block.part, block.kernel, left, right)
         rows = terms.home.xp.concat(sums, axis=1)
         return rows, scores.total(partials, terms.a * rows, first.masses * thin)
-
-
-def _minima(scores: Scores, terms: BatchTerms, g: Any, part: slice, block: Any) -> tuple[Any, Any]:
-    """Return columns' largest scores below the rows' largest, and these, without weights."""
-    xp = terms.home.xp
-    if terms.bare:
-        # Columns without weight bind nothing: they take what the others leave them.
-        bare = scores.block(part, g / terms.eps)
-        top = xp.max(bare + terms.closed[:, None, :], axis=2)
-    else:
-        bare = block - terms.log_b[:, None, :]
-        top = xp.max(bare, axis=2)
-    bare -= top[:, :, None]
-    return xp.max(bare, axis=1), top
 
 
 class Search(Protocol):

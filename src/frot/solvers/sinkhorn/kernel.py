@@ -37,9 +37,6 @@ from frot.solvers.sinkhorn.terms import BatchTerms
 # where every block costs a launch of each operation.
 BLOCK_BYTES_ON_HOST = 4_000_000
 BLOCK_BYTES_ON_DEVICE = 1_000_000_000
-# Entries of a block that stays in the cache of a CPU with its temporaries: memory that is new to a
-# process costs as much as some passes over it.
-CACHED = 30_000
 
 
 class Scores:
@@ -130,11 +127,6 @@ def row_blocks(geometry: Geometry, crowd: int = 0) -> list[slice]:
     return _cut((crowd or batch, n, m), _entries(home))
 
 
-def cached_blocks(home: Home, shape: tuple[int, ...]) -> list[slice]:
-    """Cut the rows of a kernel (B, n, m) that is worked on in many steps; on devices as above."""
-    return _cut(shape, CACHED if home.on_host else _entries(home))
-
-
 def _entries(home: Home) -> int:
     budget = BLOCK_BYTES_ON_HOST if home.on_host else BLOCK_BYTES_ON_DEVICE
     size = 4 if home.dtype == home.xp.float32 else 8
@@ -186,49 +178,29 @@ class RowBlock(NamedTuple):
 def form_rows(
     scores: Scores, terms: BatchTerms, g: Any, parts: Sequence[slice]
 ) -> Iterator[RowBlock]:
-    """Yield blocks of rows of the plan that g makes."""
-    for part, block in score_rows(scores, terms, g, parts):
-        yield softmax_block(scores, terms, part, block)
+    """Yield blocks of rows of the plan that g makes.
 
-
-def score_rows(
-    scores: Scores, terms: BatchTerms, g: Any, parts: Sequence[slice]
-) -> Iterator[tuple[slice, Any]]:
-    """Yield blocks of the scores whose softmaxes the rows are, (B, r, m).
-
-    Where all columns weigh the same their weights are left out: softmaxes do not see them, and with
-    a large eps they would leave few digits to the costs.
+    Where all columns weigh the same their weights are left out of the scores, (B, r, m): softmaxes
+    do not see them, and with a large eps they would leave few digits to the costs.
     """
-    bias = g / terms.eps
+    xp, bias = terms.home.xp, g / terms.eps
     if not terms.even:
         bias = bias + terms.log_b
     for part in parts:
         check_deadline()
-        yield part, scores.block(part, bias)
-
-
-def softmax_block(scores: Scores, terms: BatchTerms, part: slice, block: Any) -> RowBlock:
-    """Make a block of a plan from its scores, which are used up."""
-    xp = terms.home.xp
-    with quiet():
-        top = xp.max(block, axis=2)
-        block -= top[:, :, None]
-        return softmax_below(scores, terms, part, block, top)
-
-
-def softmax_below(scores: Scores, terms: BatchTerms, part: slice, block: Any, top: Any) -> RowBlock:
-    """Make a block of a plan from its scores below the rows' largest, which are `top`."""
-    xp = terms.home.xp
-    with quiet():
-        kernel = exp_of(block)
-        total = xp.sum(kernel, axis=2)
-        level = top + xp.log(total * terms.b[:, :1] if terms.even else total)
-        f = terms.eps * (scores.offset(part) - level)
-        if terms.rows is not None:
-            # Rows that need not be kept keep a part of a.
-            f = terms.damped_rows(f)
-            total = total * xp.exp(f / terms.tau_a)
-    return RowBlock(part, kernel, total, f)
+        block = scores.block(part, bias)
+        with quiet():
+            top = xp.max(block, axis=2)
+            block -= top[:, :, None]
+            kernel = exp_of(block)
+            total = xp.sum(kernel, axis=2)
+            level = top + xp.log(total * terms.b[:, :1] if terms.even else total)
+            f = terms.eps * (scores.offset(part) - level)
+            if terms.rows is not None:
+                # Rows that need not be kept keep a part of a.
+                f = terms.damped_rows(f)
+                total = total * xp.exp(f / terms.tau_a)
+        yield RowBlock(part, kernel, total, f)
 
 
 def exp_of(array: Any) -> Any:
@@ -248,15 +220,6 @@ def _less(bias: Any, array: Any) -> Any:
     if isinstance(array, np.ndarray) and array.dtype == bias.dtype and array.flags.writeable:
         return np.subtract(bias, array, out=array)
     return bias - array
-
-
-def inverse_of(array: Any) -> Any:
-    """Return the reciprocals of an array that is not needed any more, in the same way."""
-    if array_api_compat.is_torch_array(array):
-        return array.reciprocal_()
-    if isinstance(array, np.ndarray):
-        return np.divide(1.0, array, out=array)
-    return 1.0 / array
 
 
 def column_potentials(scores: Scores, terms: BatchTerms, f: Any, parts: Sequence[slice]) -> Any:

@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import Home, to_numpy
-from frot._base.stopping import no_deadline, seconds_left
-from frot.costs import DeviceCosts
-from frot.costs.geometry import Geometry, stand_ins, standing_in
-from frot.costs.stack import stack_of
+from frot._base.stopping import no_deadline
+from frot.costs.geometry import Geometry
 from frot.plans.lazy import LazyPlan
-from frot.problem.adversary import simplex_of
 from frot.problem.bounds import Lower, Upper, cheap_lower_bound
 from frot.problem.problem import Problem
 from frot.solvers.sinkhorn._fused import FusedEngine
 from frot.solvers.sinkhorn._stream import StreamEngine
-from frot.solvers.sinkhorn.absent import potentials_at
-from frot.solvers.sinkhorn.certificate import (
-    Certificate,
-    certify,
-    certify_product,
-    certify_rows,
-    proving,
-)
+from frot.solvers.sinkhorn.ascent import Ascent
+from frot.solvers.sinkhorn.certificate import Certificate, certify, certify_product, proving
 from frot.solvers.sinkhorn.dense import DIRECT_FROM, DenseEngine, dense_bytes
-from frot.solvers.sinkhorn.engine import Engine, Point
+from frot.solvers.sinkhorn.engine import Engine
 from frot.solvers.sinkhorn.kernel import Gibbs
-from frot.solvers.sinkhorn.objective import plan_objective
 from frot.solvers.sinkhorn.terms import BatchTerms
 
 # Beyond this accuracy single precision cannot be trusted to lead the way.
@@ -37,27 +25,19 @@ SINGLE_TO = 2e-5
 # With one group and an eps of this share of the scale of costs, sweeps are few.
 FEW_SWEEPS = 0.3
 FEW_ENTRIES = 40_000
-# Seconds a proof takes for an entry of the cost, about, and in any case; and what share of the time
-# that is left it may take.
-PROOF_SECONDS, PROOF_SECONDS_ON_DEVICE, PROOF_START = 3e-8, 1e-9, 2e-3
-PROOF_SHARE = 0.4
-# Seconds that the objective of the plan may take once time is up.
-LAST_SECONDS = 0.1
 
 
 class EntropicRun:
     """One entropic problem and the engine for it.
 
     Matrices that fit the problem's memory budget are kept; beyond it the kernel is streamed, by
-    fused kernels where the points are on a CUDA device and Triton is installed. Points without
-    weight stand where others do.
+    fused kernels where the points are on a CUDA device and Triton is installed.
     """
 
     def __init__(self, problem: Problem, tol: float) -> None:
         self.problem, self.tol = problem, tol
         _, n, m = problem.shape
-        self.true = problem.costs.geometry()
-        geometry = standing_in(self.true, problem.a[None], problem.b[None])
+        geometry = problem.costs.geometry()
         terms = BatchTerms.of(
             geometry.home.double(), problem.a[None], problem.b[None], problem.adversary,
             problem.eps, problem.sizes[None],
@@ -84,53 +64,28 @@ class EntropicRun:
         count = self.problem.shape[0]
         first = np.full(count, 1.0 / count) if alpha is None else alpha
         first = home.bring(first[None])
-        if g is not None and np.isfinite(g[self.problem.b > 0.0]).all():
-            return first, home.bring(self._standing(g[None]))
+        if g is not None and np.isfinite(g).all():
+            return first, home.bring(g[None])
         return self.engine.first_weights(first) if alpha is None else (first, None)
 
-    def _standing(self, g: np.ndarray) -> np.ndarray:
-        """Give points without weight the potentials, (1, m), of those at whose places they are."""
-        places = stand_ins(self.problem.b[None])
-        return g if places is None else g[:, places[0]]
-
-    @property
-    def entries(self) -> int:
-        """Costs that a proof looks at; those that are not kept twice."""
-        _, n, m = self.problem.shape
-        return (2 if self.streams else 1) * n * m
-
-    def certify(self, at: Point, engine: Engine) -> tuple[Upper, Lower]:
-        """Prove bounds from a point of an ascent with an engine, in its way of proving."""
-        # With a small eps rounding would tell the plan that is proven from the one handed out.
-        proof = certify(engine, at.alpha, at.g, self.tol, at if self.one_kernel else None)
-        return self.upper(proof), self.lower(proof)
-
-    def prove(self, alpha: Any, g: Any) -> tuple[Upper, Lower]:
-        """Prove bounds from weights (1, L) and a potential (1, m)."""
-        proof = certify(self.engine, alpha, g, self.tol)
-        return self.upper(proof), self.lower(proof)
-
-    def prove_lower(self, alpha: Any, g: Any) -> Lower:
-        """Prove a lower bound from weights (1, L) and a potential (1, m)."""
-        return self.lower(certify(self.engine, alpha, g))
-
-    def prove_from_rows(self, alpha: np.ndarray, f: np.ndarray) -> tuple[Upper | None, Lower]:
-        """Prove bounds from weights (L,) and potentials of the rows (n,), all on the host."""
-        bring = self.engine.double().terms.home.bring
-        proof = certify_rows(self.engine, bring(alpha[None]), bring(f[None]))
-        return self.upper(proof), self.lower(proof)
-
-    def on_host(self) -> tuple[Problem, np.ndarray, np.ndarray]:
-        """The problem without points of zero weight, on the host, and which points are left."""
-        if self.problem.costs.on_host:
-            return self.problem.support()
+    def in_double(self, ascent: Ascent) -> Ascent:
+        """Go on in double precision from where an ascent in single precision is."""
         precise = self.engine.double()
-        return host_problem(precise.geometry, precise.terms)
+        home = precise.terms.home
+        alpha = home.xp.astype(ascent.at.alpha, home.dtype)
+        g = home.xp.astype(ascent.at.g, home.dtype)
+        usable = bool(home.xp.all(home.xp.isfinite(g)))
+        alpha = alpha / home.xp.sum(alpha, axis=1, keepdims=True)
+        return Ascent(precise, alpha, g if usable else None, self.tol)
 
-    def restart_from(self, lower: Lower) -> tuple[Any, Any]:
-        """Return the weights and the potential g of a bound, in double precision, to start from."""
-        home = self.engine.double().terms.home
-        return home.bring(lower.alpha[None]), home.bring(self._standing(to_numpy(lower.g)[None]))
+    def prove(self, ascent: Ascent) -> tuple[Upper, Lower]:
+        """Prove bounds from where an ascent is; a proof is ended even if time is up."""
+        # With a small eps rounding would tell the plan that is proven from the one handed out.
+        kept = ascent.at if self.one_kernel else None
+        assert isinstance(ascent.engine, Engine)
+        with no_deadline():
+            proof = certify(ascent.engine, ascent.at.alpha, ascent.at.g, kept)
+        return self.upper(proof), self.lower(proof)
 
     def product(self) -> tuple[Upper, Lower]:
         """Prove bounds that need no look at single costs."""
@@ -152,76 +107,15 @@ class EntropicRun:
         return LazyPlan([(float(proof.weight[0]), gibbs)], ranks, proof.phi[0, :])
 
     def upper(self, proof: Certificate) -> Upper:
-        """The objective of the plan, with and without its entropy."""
-        return Upper(
-            float(proof.upper[0]),
-            float(proof.value[0]),
-            self.plan(proof),
-            proof.phi[0, :],
-            plain=float(proof.plain_upper[0]),
-            exact=None if self.problem.marginals.soft else lambda: self.objective(proof),
-        )
-
-    def objective(self, proof: Certificate) -> float:
-        """The objective of the plan; a bound of it if a pass over the costs takes too long now.
-
-        Fused kernels prove in less time than a pass in double precision takes.
-        """
-        if self.engine.prover is not self.engine.double() or not time_for_objective(self.entries):
-            return float(proof.value[0])
-        with no_deadline():
-            return float(plan_objective(self.engine, proof)[0])
+        """The objective of the plan, as far as the proof has summed it."""
+        value = float(proof.value[0])
+        return Upper(float(proof.upper[0]), value, self.plan(proof), proof.phi[0, :])
 
     def lower(self, proof: Certificate) -> Lower:
-        """The dual value, and what the potentials prove without eps."""
+        """The dual value, and the potentials that have it."""
         f, g = proving(self.engine.double(), proof.f, proof.g)
-        f, g = self._potentials(proof.alpha, f, g, soft=True)
-        slack, plain = float(proof.slack[0]), float(proof.plain_lower[0])
-        asked = plain if proof.plain_f is not None else lambda: self._plain(proof)
-        return Lower(float(proof.lower[0]), proof.alpha[0, :], f, g, slack, asked)
-
-    def _plain(self, proof: Certificate) -> float:
-        """What the potentials of a proof prove without eps, for whoever asks."""
-        with no_deadline():
-            return float(certify(self.engine, proof.alpha, proof.g).plain_lower[0])
-
-    def plain_lower(self, proof: Certificate) -> Lower:
-        """What the potentials prove without eps."""
-        f, g = proving(self.engine.double(), proof.plain_f, proof.plain_g)
-        f, g = self._potentials(proof.alpha, f, g, soft=False)
         slack = float(proof.slack[0])
-        return Lower(float(proof.plain_lower[0]), proof.alpha[0, :], f, g, slack)
-
-    def spread(self, lower: Lower, rows: np.ndarray, cols: np.ndarray) -> Lower:
-        """A bound of some points, on the host, with potentials for all of them."""
-        _, n, m = self.problem.shape
-        bring = self.engine.double().terms.home.bring
-        f, g = np.zeros((1, n)), np.zeros((1, m))
-        f[0, rows], g[0, cols] = lower.f, lower.g
-        parts = self._potentials(bring(lower.alpha[None]), bring(f), bring(g), soft=False)
-        return replace(lower, f=parts[0], g=parts[1], plain=lower.bound)
-
-    def _potentials(self, alpha: Any, f: Any, g: Any, soft: bool) -> tuple[Any, Any]:
-        """Give points without weight the potentials of their true places."""
-        precise = self.engine.double()
-        if self.true is not precise.geometry:
-            f, g = potentials_at(self.true, precise.terms, alpha, f, g, soft)
-        return f[0, :], g[0, :]
-
-
-def proof_seconds(home: Home, entries: int) -> float:
-    """How long a proof takes, roughly, for so many costs: zero where too little time is left.
-
-    Whoever has no time for one gets bounds that need no look at single costs.
-    """
-    each = PROOF_SECONDS if home.on_host else PROOF_SECONDS_ON_DEVICE
-    seconds = PROOF_START + entries * each
-    return seconds if seconds <= PROOF_SHARE * seconds_left() < np.inf else 0.0
-
-
-def time_for_objective(entries: int) -> bool:
-    """Whether a pass over so many costs is done before a time limit, or not long after it."""
-    return entries * PROOF_SECONDS <= LAST_SECONDS + max(0.0, seconds_left())
+        return Lower(float(proof.lower[0]), proof.alpha[0, :], f[0, :], g[0, :], slack)
 
 
 def _one_kernel(terms: BatchTerms) -> bool:
@@ -245,25 +139,3 @@ def _search(geometry: Geometry, problem: Problem, tol: float) -> Geometry:
         return geometry.single() if home.dtype == home.xp.float32 else geometry
     # On a CPU exponentials are four times as fast in single precision.
     return geometry.single()
-
-
-def host_problem(geometry: Geometry, terms: BatchTerms) -> tuple[Problem, np.ndarray, np.ndarray]:
-    """Bring one problem to the host; return it and the rows and columns that it has.
-
-    Parameters
-    ----------
-    geometry : Geometry
-        A batch of one in double precision.
-    terms : BatchTerms
-        Likewise.
-    """
-    prior = None if terms.log_prior is None else to_numpy(terms.log_prior)[0]
-    problem = Problem(
-        # A stack that knows its errors.
-        stack_of(DeviceCosts(geometry, geometry.home)),
-        to_numpy(terms.a)[0],
-        to_numpy(terms.b)[0],
-        adversary=simplex_of(terms.k, float(terms.eta[0, 0]), prior),
-        eps=float(terms.eps[0, 0]),
-    )
-    return problem.support()

@@ -196,15 +196,8 @@ class BatchTerms:
     @cached_property
     def log_b(self) -> Any:
         """The logarithm of b; minus infinity at columns without weight, which take no mass."""
-        found = self.log(self.b)
-        return found if not self.gaps else found + self.closed
-
-    @cached_property
-    def closed(self) -> Any:
-        """Minus infinity at columns without weight and zero elsewhere, (B, m)."""
-        xp = self.home.xp
-        zero = xp.zeros_like(self.b)
-        return xp.where(self.b > 0.0, zero, zero - xp.inf)
+        xp, found = self.home.xp, self.log(self.b)
+        return found if not self.gaps else xp.where(self.b > 0.0, found, -xp.inf + 0.0 * found)
 
     @cached_property
     def light(self) -> Any:
@@ -213,17 +206,6 @@ class BatchTerms:
         if not self.gaps:
             return xp.abs(xp.log(self.b))
         return xp.where(self.b > 0.0, xp.abs(self.log(self.b)), 0.0 * self.b)
-
-    @cached_property
-    def bare(self) -> bool:
-        """Whether reduced costs are formed without weights of columns, which then need not go off.
-
-        Some are zero, or logarithms of them would leave few digits to costs smaller than eps.
-        """
-        if self.even or self.gaps:
-            return True
-        xp = self.home.xp
-        return bool(xp.any(self.eps > xp.mean(self.sizes, axis=1, keepdims=True)))
 
     @cached_property
     def single_safe(self) -> bool:
