@@ -307,8 +307,8 @@ class SharedAscent:
         # Errors of a difference count relative to its parts, where there is nothing left of it.
         least = torch.maximum(self.state.value.abs(), self.tol * size)
         rounding = REGRET_UNITS * torch.finfo(size.dtype).eps * size
-        regret = (self.state.regret - rounding).clamp(min=0.0)
-        return torch.stack(errors).amax(0), regret / least
+        regret = (self.state.regret - rounding).clamp(min=0.0) / least
+        return torch.stack(errors).amax(0), torch.where(regret > LEAST_REGRET, regret, 0.0)
 
     def off(self) -> Tensor:
         """Estimate the relative error of the gradient, (B,); see `frot.solvers.sinkhorn.ascent`."""
@@ -317,7 +317,7 @@ class SharedAscent:
 
     def run(self, limit: int) -> None:
         """Step until the gradient is as close as was asked for, or nothing rises any more."""
-        idle, least, most = 0, float("inf"), max((self.tol / WEIGHTS) ** 2, LEAST_REGRET)
+        idle, least, most = 0, float("inf"), (self.tol / WEIGHTS) ** 2
         for _ in range(limit):
             error, regret = self._parts()
             if bool(((error <= self.tol / PLAN) & (regret <= most)).all()) or idle >= PATIENCE:

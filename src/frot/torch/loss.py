@@ -211,7 +211,7 @@ class FRWDLoss(nn.Module):
         if found is not None:
             made, alone = found
             # On a device they are proven now.
-            results: Any = made() if callable(made) else made
+            results = _proven(made)
             self._shown, self._found = results[0] if alone else results, None
         return self._shown
 
@@ -335,9 +335,7 @@ class FRWDLoss(nn.Module):
         self._alpha = torch.cat(weights)
         if together:
             return losses[0], proofs[0]
-        return torch.cat(losses), lambda: [
-            one for proof in proofs for one in (proof() if callable(proof) else proof)
-        ]
+        return torch.cat(losses), lambda: [one for proof in proofs for one in _proven(proof)]
 
     def _at_shared_weights(
         self,
@@ -362,7 +360,8 @@ class FRWDLoss(nn.Module):
             self._last = {**self._last, role: (kept, solved)}
         self._alpha = solved.alpha
         _refuse_overflow(solved.terms[0].values, x.dtype)
-        value: Any = -amounts[0] * solved.kl
+        # A copy: what was found in inference mode cannot be saved for a gradient.
+        value: Any = -amounts[0] * solved.kl.clone()
         pairs = ((x, y, a, b), (x, x, a, a), (y, y, b, b))
         for share, pair, term in zip(SHARES, pairs, solved.terms, strict=True):
             value = value + share * _Transport.apply(*pair, *amounts, groups, term)
@@ -457,6 +456,11 @@ class FRWDLoss(nn.Module):
             self._alpha = solved.alpha
         value: Any = _Transport.apply(*points, *amounts, groups, solved)
         return value.to(x.dtype), solved.results
+
+
+def _proven(proof: Any) -> Any:
+    """Return results, which may have to be proven first."""
+    return proof() if callable(proof) else proof
 
 
 def _untraced() -> Any:
