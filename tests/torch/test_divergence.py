@@ -120,9 +120,9 @@ def test_it_is_a_divergence(seed: int, eta: float, eps: float, sizes: tuple[int,
     value = float(loss(x, y))
     size = float(squares(x, y).mean())
     # With the prior's weights only: a large eta leaves no others.
-    even = FRWDLoss([3], **{**options, "eta": 0.0, "eps": eps * size / 3.0})
+    even = FRWDLoss([3], **{**options, "eta": 0.0, "eps": eps * size})
     assert value >= float(even(x / 3**0.5, y / 3**0.5)) - 1e-6 * size >= -2e-6 * size
-    assert float(loss(x, x)) == pytest.approx(0.0, abs=1e-9 * size)
+    assert float(loss(x, x)) == pytest.approx(0.0, abs=1e-7 * size)
     # Another start is another local maximum, at most; from the same it is the same.
     assert float(loss(y, x)) == pytest.approx(value, abs=1e-4 * size)
 

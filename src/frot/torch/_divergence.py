@@ -154,8 +154,10 @@ def certified_at(asked: BatchProblem, alpha: Tensor) -> Results:
 def _solve(asked: BatchProblem, before: Divergence | None) -> Divergence:
     x, y, a, b = asked.points
     pairs = ((x, y, a, b), (x, x, a, a), (y, y, b, b))
+    same = torch.equal(x, y) and torch.equal(a, b)
     costs = [
-        batch_costs(replace(asked, points=pair, symmetric=at > 0)) for at, pair in enumerate(pairs)
+        batch_costs(replace(asked, points=pair, symmetric=same or at > 0))
+        for at, pair in enumerate(pairs)
     ]
     first = costs[0]
     weights = BatchTerms.of(
@@ -350,6 +352,9 @@ class SharedAscent:
         better = torch.minimum(torch.maximum(better, self.step / GROW), longest)
         self.step = self._limit(torch.where(taken[:, None], better, SHRINK * self.step))
         self.state = _select(taken, ahead, state)
+        if bool((~taken & (error > self.closeness)).any()):
+            # What a step is held against has to be as close as what it came to.
+            self.look_again()
         return bool((rise > unseen).any())
 
 
