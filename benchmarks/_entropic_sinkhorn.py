@@ -71,8 +71,8 @@ def _cell(n: int, kind: str, share: float, of: Callable[[np.ndarray], float]) ->
 
 
 def _ours(cell: _Cell) -> _Timed:
-    oracle = frot.Sinkhorn(tol=GOAL, max_iter=1_000_000)
-    seconds, found = fastest(lambda: oracle(cell.M, cell.a, cell.b, cell.eps), repeats=7)
+    oracle = frot.Sinkhorn(cell.eps, tol=GOAL, max_iter=1_000_000)
+    seconds, found = fastest(lambda: oracle(cell.M, cell.a, cell.b), repeats=7)
     return _Timed(seconds, marginal_error(np.asarray(found.plan), cell.a, cell.b))
 
 

@@ -130,7 +130,7 @@ def alone() -> None:
                 f"{seconds:.2f}",
                 f"{result.gap:.0e}",
                 f"{result.value:.9f}",
-                str(result.plan.nnz),
+                str(len(result.plan.arcs()[2])),
                 f"{peak / 1e9:.2f}",
             ]
         )

@@ -69,7 +69,7 @@ def main() -> None:
         peer_time, plan = timed(lambda points=points: as_written(points), repeats=3)
         our_peak = peak_memory(clouds, ours, n, d)
         peer_peak = peak_memory(clouds, as_written, n, d)
-        difference = float(np.abs(result.plan.dense() - plan).sum())
+        difference = float(np.abs(np.asarray(result.plan) - plan).sum())
         rows.append(
             [
                 str(n),

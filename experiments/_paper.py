@@ -12,7 +12,11 @@ from frot.solvers.oracles import NetworkSimplex, Sinkhorn
 # keeps it from stopping before.
 ITERATIONS = 10
 FW_EMD = FrankWolfe(oracle=NetworkSimplex(), step="paper", max_iter=ITERATIONS, tol=0.0)
-FW_SINKHORN = FrankWolfe(oracle=Sinkhorn(), step="paper", max_iter=ITERATIONS, tol=0.0)
+
+
+def fw_sinkhorn(eps: float) -> FrankWolfe:
+    """Algorithm 2 with Sinkhorn's plans; eps is the oracle's, and no part of the problem."""
+    return FrankWolfe(oracle=Sinkhorn(eps=eps), step="paper", max_iter=ITERATIONS, tol=0.0)
 
 
 def shared_mass(plan: Plan, reference: Plan) -> float:

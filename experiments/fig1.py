@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import frot
-from _paper import FW_SINKHORN, relative_excess, shared_mass
+from _paper import fw_sinkhorn, relative_excess, shared_mass
 from _runner import Experiment, Run
 from frot._base.errors import collect_warnings
 from frot.datasets.synthetic import TRUE
@@ -30,7 +30,7 @@ TITLES = {
     "noisy": "OT on noisy data",
     "frot": "FROT on noisy data (η = 1)",
 }
-PAPER = {"eta": 1.0, "eps": 0.02, "solver": FW_SINKHORN}
+PAPER = {"eta": 1.0, "solver": fw_sinkhorn(0.02)}
 # How transport and FROT are solved. With one group the mixed cost never changes, so that one
 # iteration of algorithm 2 is Sinkhorn's algorithm.
 WAYS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import array_api_strict
 import numpy as np
 import torch
 
@@ -27,9 +26,7 @@ class Library:
     def __call__(self, values: Any) -> Any:
         """Numbers as an array of this library and precision."""
         values = np.array(values, dtype=self.precision)
-        if self.name == "torch":
-            return torch.tensor(values)
-        return array_api_strict.asarray(values) if self.name == "strict" else values
+        return torch.tensor(values) if self.name == "torch" else values
 
     def owns(self, array: Any) -> bool:
         """Whether an array is of this library, device and precision; NumPy's come in double."""
@@ -49,5 +46,5 @@ class Library:
         return to_numpy(array)
 
 
-FOREIGN = [Library(name, p) for name in ("torch", "strict") for p in ("float64", "float32")]
+FOREIGN = [Library("torch", precision) for precision in ("float64", "float32")]
 LIBRARIES = [*FOREIGN, Library("numpy", "float64"), Library("numpy", "float32")]

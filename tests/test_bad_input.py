@@ -9,7 +9,7 @@ import pytest
 
 import frot
 import frot.torch
-from frot import Exact, FrankWolfe, InputError, LinearProgram, NetworkSimplex, Sinkhorn
+from frot import Exact, FrankWolfe, InputError, LinearProgram, Sinkhorn
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(3, 4)), RNG.normal(size=(5, 4))
@@ -107,14 +107,13 @@ OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
         {"solver": FrankWolfe(step="line_search")},
         "eta: Frank-Wolfe with step='line_search' needs eta > 0",
     ),
-    "Sinkhorn without eps": (
-        {"eta": 1.0, "solver": FrankWolfe(oracle=Sinkhorn())},
-        r"eps: Sinkhorn\(.*\) needs eps > 0",
-    ),
-    "NetworkSimplex with eps": (
-        {"eps": 1.0, "solver": FrankWolfe(oracle=NetworkSimplex())},
-        r"eps: NetworkSimplex\(.*\) takes no eps; drop it or use oracle=frot.Sinkhorn\(\)",
-    ),
+    **{
+        f"Frank-Wolfe with eps, {solver!r}": (
+            {"eps": 1.0, "eta": 1.0, "solver": solver},
+            r"eps: FrankWolfe solves eps = 0.*Entropic\(\).*oracle=frot.Sinkhorn\(eps=\.\.\.\)",
+        )
+        for solver in ("frank_wolfe", FrankWolfe(), FrankWolfe(oracle=Sinkhorn(eps=1.0)))
+    },
     # Starts
     "a start of a wrong shape": (
         {"start": np.ones((5, 3))},
@@ -152,7 +151,7 @@ def test_options(mistake):
         ({"start": [[0.5], [0.2, 0.3]]}, "start"),
         ({"callback": "print"}, "callback"),
         ({"eta": 1.0, "solver": FrankWolfe(oracle="emd")}, "oracle"),  # type: ignore[arg-type]
-        ({"eps": 1.0, "solver": FrankWolfe(oracle=Sinkhorn)}, "oracle"),  # type: ignore[arg-type]
+        ({"eta": 1.0, "solver": FrankWolfe(oracle=Sinkhorn)}, "oracle"),  # type: ignore[arg-type]
     ],
 )
 def test_options_of_odd_types(options, part):

@@ -44,7 +44,7 @@ def test_the_fixture_refuses():
         {"eps": 0.3},
         {"eps": 0.3, "memory_budget": 1e3},
         {"eps": 0.3, "tau": 1.0},
-        {"eps": 0.3, "solver": frot.FrankWolfe(frot.Sinkhorn(), tol=1.0, max_iter=500)},
+        {"solver": frot.FrankWolfe(frot.Sinkhorn(eps=0.3), tol=1.0, max_iter=500)},
         {},
     ],
     ids=["dense", "streamed", "unbalanced", "paper", "exact"],

@@ -14,6 +14,7 @@ import frot
 from benchmarks._common import peak_memory
 from frot import relative
 from frot.plans.lazy import LazyPlan
+from frot.plans.plan import plan_kind
 from tests.reference import LIGHT
 
 pytestmark = pytest.mark.xdist_group("alone")
@@ -52,17 +53,17 @@ def solve_and_multiply(made: Any) -> None:
 
 def average_and_multiply(made: Any) -> None:
     X, Y, V = made
-    solver = frot.FrankWolfe(oracle=frot.Sinkhorn(tol=0.1), step="paper", max_iter=2)
+    solver = frot.FrankWolfe(oracle=frot.Sinkhorn(eps=0.5, tol=0.1), step="paper", max_iter=2)
     a = np.full(len(X), 1.0 / (len(X) - 1))
     a[0] = 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", frot.ConvergenceWarning)
         plan = frot.solve(
-            X, Y, GROUPS, a=a, eta=relative(0.05), eps=relative(0.05), solver=solver,
+            X, Y, GROUPS, a=a, eta=relative(0.05), solver=solver,
             memory_budget=1e6,
         ).plan  # fmt: skip
     assert isinstance(plan, LazyPlan)
-    assert len(plan.terms) == 2
+    assert plan_kind(plan) == "2 lazy plans"
     assert np.isfinite(plan @ V).all()
 
 

@@ -23,7 +23,7 @@ HEAVY += ["multiprocessing"]
 # themselves: its own, and a few of the standard library's. Modules are counted because a clock
 # tells more about the machine and who else is on it.
 MODULES = 215
-PARTS = ["numpy", "array_api_compat", "scipy.linalg", "scipy.sparse"]
+PARTS = ["numpy", "scipy.linalg", "scipy.sparse"]
 
 
 def loaded_by(code: str) -> set[str]:

@@ -12,7 +12,7 @@ import frot
 from .case import Case, CostProblem, PointProblem
 from .costs import COSTS
 from .draw import Rng, chance, groups, pick, size
-from .options import REGIMES, amounts, limits, solver
+from .options import REGIMES, amounts, level, limits, solver
 from .points import POINTS, Clouds, Shape
 
 __all__ = ["KINDS", "draw_case"]
@@ -128,7 +128,7 @@ def _regularised(
 ) -> Case:
     """Add eta, eps, a solver and limits."""
     options = {**options, **amounts(rng, problem, kind)}
-    options |= solver(rng, options)
+    options |= solver(rng, options, level(problem))
     options |= limits(rng, problem)
     return Case(kind, door, args, options, (problem,))
 

@@ -57,19 +57,21 @@ def amounts(rng: Rng, problem: Problem, kind: str, entropic: bool = False) -> di
     return options
 
 
-def solver(rng: Rng, options: dict[str, Any]) -> dict[str, Any]:
-    """Draw a solver that takes such eta and eps; mostly the default."""
+def solver(rng: Rng, options: dict[str, Any], unit: float = 1.0) -> dict[str, Any]:
+    """Draw a solver that takes such eta and eps; mostly the default. `unit` is the mean cost."""
     smooth, entropic = "eta" in options, "eps" in options
     if chance(rng, 0.55):
         return {}
     steps = ["fully_corrective", "line_search", "paper"] if smooth else ["fully_corrective"]
     step: Any = pick(rng, *steps)
     if entropic:
-        oracle = frot.Sinkhorn(tol=pick(rng, 1e-3, 1e-6), max_iter=1000)
-        wolfe = frot.FrankWolfe(oracle=oracle, step=step, max_iter=int(pick(rng, 3, 20)))
         fine = frot.Entropic(tol=pick(rng, 1e-6, 1e-9))
-        return {"solver": pick(rng, "entropic", frot.Entropic(), fine, fine, wolfe)}
+        return {"solver": pick(rng, "entropic", frot.Entropic(), fine, fine)}
     wolfe = frot.FrankWolfe(step=step, max_iter=int(pick(rng, 3, 20, 200)))
+    if chance(rng, 0.2):
+        eps = unit * float(10.0 ** rng.uniform(-2.5, 0.5))
+        sweeps = frot.Sinkhorn(eps=eps, tol=pick(rng, 1e-3, 1e-6), max_iter=1000)
+        wolfe = frot.FrankWolfe(oracle=sweeps, step=step, max_iter=int(pick(rng, 3, 20)))
     if smooth:
         return {"solver": pick(rng, wolfe, wolfe, "exact", frot.Exact())}
     linear = (frot.LinearProgram(), frot.LinearProgram(method="ipm"), "linear_program")

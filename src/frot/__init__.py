@@ -27,7 +27,7 @@ from frot.api.solve import distance, solve, solve_costs
 from frot.datasets import toy
 from frot.groups.groups import Groups
 from frot.plans.lazy import LazyPlan
-from frot.plans.plan import Plan, PlanLike
+from frot.plans.plan import Plan
 from frot.problem.adversary import CappedSimplex, Simplex
 from frot.problem.adversary_sets import Ellipsoid, Polytope
 from frot.problem.problem import Problem
@@ -76,7 +76,6 @@ __all__ = [
     "NetworkSimplex",
     "Oracle",
     "Plan",
-    "PlanLike",
     "Polytope",
     "Problem",
     "Progress",

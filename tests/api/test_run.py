@@ -42,10 +42,9 @@ OPTIONS = {
     "unbalanced": {"tau": 1.0, "eps": 0.2},
     "partial": {"tau": 1.5, "penalty": "tv"},
     "sweeps": {
-        "eps": 0.1,
         "eta": 0.2,
         "tol": 0.01,
-        "solver": frot.FrankWolfe(oracle=frot.Sinkhorn()),
+        "solver": frot.FrankWolfe(oracle=frot.Sinkhorn(eps=0.1)),
     },
 }
 

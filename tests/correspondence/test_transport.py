@@ -43,14 +43,14 @@ def test_the_papers_steps_are_those_on_the_stack(pair, device):
     b = np.random.default_rng(0).random(88)
     paper = paper_solver(steps=3, tol=1e-7)
     with pytest.warns(frot.ConvergenceWarning):
-        truth = frot.solve_costs(stack, b=b / b.sum(), eta=0.3, eps=0.1, solver=paper, prior=PRIOR)
+        truth = frot.solve_costs(stack, b=b / b.sum(), eta=0.3, solver=paper, prior=PRIOR)
     costs = layer_costs(source, target, dtype="float64", device=device)
-    found = solve_layers(costs, b=b, solver=paper, prior=PRIOR)
+    found = solve_layers(costs, b=b, eps=0.0, solver=paper, prior=PRIOR)
     assert found.iterations == 3
     assert np.abs(np.asarray(found.plan) - np.asarray(truth.plan)).sum() <= 1e-9
     assert np.allclose(np.asarray(found.alpha), truth.alpha)
     rough = layer_costs(source, target, device=device)
-    found = solve_layers(rough, b=b, solver=paper_solver(tol=1e-5), prior=PRIOR)
+    found = solve_layers(rough, b=b, eps=0.0, solver=paper_solver(tol=1e-5), prior=PRIOR)
     assert np.abs(np.asarray(found.plan) - np.asarray(truth.plan)).sum() <= 1e-4
 
 
@@ -92,10 +92,10 @@ def test_it_is_the_certified_solvers(maps, device, budget):
     rng = np.random.default_rng(0)
     a, b, prior = rng.random(63), rng.random(88), rng.random(7) + 0.1
     b[3:6] = 0.0
-    terms = {"eta": 0.2, "eps": 0.1, "prior": prior}
+    terms = {"eta": 0.2, "prior": prior}
     costs = layer_costs(*maps, device=device, budget=budget)
-    quick = paper_plan(costs, a, b, steps=4, tol=1e-6, **terms)
-    proven = solve_layers(costs, a, b, solver=paper_solver(4, tol=1e-6), **terms)
+    quick = paper_plan(costs, a, b, steps=4, eps=0.1, tol=1e-6, **terms)
+    proven = solve_layers(costs, a, b, eps=0.0, solver=paper_solver(4, 0.1, tol=1e-6), **terms)
     assert np.abs(to_numpy(quick.plan) - np.asarray(proven.plan)).sum() <= 1e-5
     assert np.abs(quick.phi - to_numpy(proven.phi)).max() <= 1e-5
     assert np.abs(quick.alpha - to_numpy(proven.alpha)).max() <= 1e-5

@@ -53,8 +53,8 @@ def test_dense_plans_lose_no_digits_where_clouds_are_far_apart():
 def test_no_upper_bound_is_below_the_objective_of_its_plan():
     for seed in range(10):
         X, Y = clusters(seed)
-        solver = frot.FrankWolfe(oracle=frot.Sinkhorn(max_iter=200), max_iter=5)
-        result = quiet(frot.solve, X, Y, eps=1e-9, solver=solver)
+        solver = frot.FrankWolfe(oracle=frot.Sinkhorn(eps=1e-9, max_iter=200), max_iter=5)
+        result = quiet(frot.solve, X, Y, solver=solver)
         phi = np.einsum("ij,ijk->k", np.asarray(result.plan), (X[:, None] - Y) ** 2)
         assert result.upper >= phi.max() * (1 - 1e-3)
 

@@ -16,6 +16,7 @@ from frot import Plan, Problem, Simplex
 from frot.costs import MEMORY_BUDGET, StackedCosts, build_costs
 from frot.groups.groups import Groups
 from frot.plans.feasible import northwest, round_plan
+from frot.plans.plan import is_sparse
 from frot.problem.bounds import (
     c_transforms,
     cheap_lower_bound,
@@ -85,7 +86,7 @@ class TestRoundPlan:
         a, b = np.array([0.5, 0.5]), np.array([0.25, 0.75])
         plan = Plan.from_arcs([0, 0, 1], [0, 1, 1], [0.25, 0.25, 0.5], (2, 2))
         done = round_plan(plan, a, b)
-        assert done.is_sparse
+        assert is_sparse(done)
         assert np.array_equal(np.asarray(done), np.asarray(plan))
 
     @pytest.mark.parametrize(
@@ -180,15 +181,6 @@ class TestBoundsOfAnything:
 
 class TestFarPoints:
     """A far point's potential is rounded to much, which those near the others must not pay."""
-
-    @pytest.mark.parametrize("far", [1e8, 1e12, 1e16])
-    def test_a_column_gives_way(self, far):
-        mixed = np.array([[1.0, far], [0.5, 1.5 * far]])
-        a, b = np.array([0.25, 0.75]), np.array([1.0, 1e-18])
-        # Right but for the last places of the far column's.
-        g = np.array([0.0, (far - 1.0) * (1.0 + 1e-15)])
-        lower = lower_bound(Problem(StackedCosts(mixed[None]), a, b), np.ones(1), g)
-        assert lower.bound == pytest.approx(0.625 + 1e-18 * far, rel=1e-12)
 
     def test_potentials_prove_what_is_said(self):
         # These prove less than nothing, where no cost is negative.

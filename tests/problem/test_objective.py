@@ -91,7 +91,7 @@ SOLVERS: dict[str, tuple[dict[str, Any], bool]] = {
     },
     **{
         f"Sinkhorn, {step}": (
-            {"eta": 0.3, "eps": 0.2, "solver": FrankWolfe(Sinkhorn(), step, max_iter=4)},
+            {"eta": 0.3, "solver": FrankWolfe(Sinkhorn(eps=0.2), step, max_iter=4)},
             False,
         )
         for step in STEPS

@@ -66,7 +66,7 @@ def test_summary_of_few_groups():
         "  interval  [2, 3]  (gap 3.3e-01)",
         "  status    MAX_ITER: Stopped at max_iter before the interval was within the tolerance.",
         "  solver    by hand, 4 iterations, 0.25 s",
-        "  plan      2 arcs, mass 1",
+        "  plan      dense, mass 1",
         "  groups    1.75 in effect; the heaviest:",
         "    a longer name  alpha 0.750000  phi 3",
         "    short          alpha 0.250000  phi 1",

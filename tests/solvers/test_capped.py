@@ -206,7 +206,7 @@ def test_the_sinkhorn_oracle():
     exact = frot.solve_costs(C, a, b, **options)
     with pytest.warns(frot.ConvergenceWarning):
         res = frot.solve_costs(
-            C, a, b, eps=0.02, solver=frot.FrankWolfe(frot.Sinkhorn(), max_iter=20), **options
+            C, a, b, solver=frot.FrankWolfe(frot.Sinkhorn(eps=0.02), max_iter=20), **options
         )
     assert res.lower <= exact.upper
     assert exact.lower <= res.upper

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import hypothesis.strategies as st
@@ -25,23 +26,25 @@ HARD: dict[str, Any] = {
     "simplex": LinearProgram(method="simplex"),
     "ipm": LinearProgram(method="ipm"),
     "fully_corrective": FrankWolfe(max_iter=100),
-    "fully_corrective with Sinkhorn": FrankWolfe(oracle=Sinkhorn(max_iter=300), max_iter=15),
+    "fully_corrective with Sinkhorn": FrankWolfe(
+        oracle=Sinkhorn(eps=1.0, max_iter=300), max_iter=15
+    ),
 }
 SMOOTH: dict[str, Any] = {"Exact": Exact()} | {
     f"{step} with {name}": FrankWolfe(oracle=oracle, step=step, max_iter=15)
     for step, (name, oracle) in itertools.product(
         STEPS,
-        [("NetworkSimplex", frot.NetworkSimplex()), ("Sinkhorn", Sinkhorn(max_iter=300))],
+        [("NetworkSimplex", frot.NetworkSimplex()), ("Sinkhorn", Sinkhorn(eps=1.0, max_iter=300))],
     )
 }
 
 
 def solved(problem: Given, solver: Any, eta: float = 0.0) -> frot.Result:
-    """Solve, with an eps that suits the costs where the oracle needs one."""
-    eps = 0.05 * max(float(np.abs(problem.stack).max()), 1e-6) if "Sink" in repr(solver) else 0.0
-    return quiet(
-        frot.solve_costs, problem.stack, problem.a, problem.b, eta=eta, eps=eps, solver=solver
-    )
+    """Solve, by an oracle whose eps suits the costs where it has one."""
+    if isinstance(solver, FrankWolfe) and isinstance(solver.oracle, Sinkhorn):
+        eps = 0.05 * max(float(np.abs(problem.stack).max()), 1e-6)
+        solver = replace(solver, oracle=replace(solver.oracle, eps=eps))
+    return quiet(frot.solve_costs, problem.stack, problem.a, problem.b, eta=eta, solver=solver)
 
 
 def check_answer(problem: Given, result: frot.Result, eta: float) -> None:

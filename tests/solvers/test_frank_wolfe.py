@@ -48,8 +48,10 @@ class TestThePaper:
     @pytest.mark.parametrize("steps", [1, 3, 10])
     def test_with_sinkhorn(self, steps):
         expected, _ = algorithm_2(STACK, A, B, ETA, steps, eps=0.05)
-        solver = FrankWolfe(oracle=Sinkhorn(tol=1e-9), step="paper", tol=0.0, max_iter=steps)
-        result = quiet(frot.solve_costs, STACK, A, B, eta=ETA, eps=0.05, solver=solver)
+        solver = FrankWolfe(
+            oracle=Sinkhorn(eps=0.05, tol=1e-9), step="paper", tol=0.0, max_iter=steps
+        )
+        result = quiet(frot.solve_costs, STACK, A, B, eta=ETA, solver=solver)
         assert np.asarray(result.plan) == pytest.approx(expected, abs=1e-5)
         assert result.phi == pytest.approx(np.einsum("lij,ij->l", STACK, expected), abs=1e-5)
 
@@ -100,8 +102,8 @@ class TestThePaper:
         from frot.datasets import toy
 
         X, Y, groups = toy(n=50)
-        solver = FrankWolfe(oracle=Sinkhorn(), step="paper", max_iter=10)
-        result = quiet(frot.solve, X, Y, groups, eta=1.0, eps=0.02, solver=solver)
+        solver = FrankWolfe(oracle=Sinkhorn(eps=0.02), step="paper", max_iter=10)
+        result = quiet(frot.solve, X, Y, groups, eta=1.0, solver=solver)
         assert result.alpha[0] > 0.999
 
 
@@ -142,8 +144,8 @@ class TestRateBound:
         assert quiet(frot.solve_costs, STACK, A, B, eta=eta, solver=solver).rate is None
 
     def test_neither_with_sinkhorn_nor_for_costs_below_zero(self):
-        solver = FrankWolfe(oracle=Sinkhorn(), step="paper", tol=0.0, max_iter=3)
-        assert quiet(frot.solve_costs, STACK, A, B, eta=ETA, eps=0.1, solver=solver).rate is None
+        solver = FrankWolfe(oracle=Sinkhorn(eps=0.1), step="paper", tol=0.0, max_iter=3)
+        assert quiet(frot.solve_costs, STACK, A, B, eta=ETA, solver=solver).rate is None
         solver = FrankWolfe(step="paper", tol=0.0, max_iter=3)
         assert quiet(frot.solve_costs, STACK - 0.5, A, B, eta=ETA, solver=solver).rate is None
         with pytest.raises(frot.InputError, match="costs: must be 0 or more"):
@@ -188,16 +190,23 @@ class TestBetterSteps:
 
     def test_with_sinkhorn_the_interval_does_not_close_but_holds(self):
         exact = frot.solve_costs(STACK, A, B, eta=ETA)
-        solver = FrankWolfe(oracle=Sinkhorn(), max_iter=30)
-        entropic = quiet(frot.solve_costs, STACK, A, B, eta=ETA, eps=0.1, solver=solver)
+        solver = FrankWolfe(oracle=Sinkhorn(eps=0.1), max_iter=30)
+        entropic = quiet(frot.solve_costs, STACK, A, B, eta=ETA, solver=solver)
         assert entropic.lower <= exact.value <= entropic.upper
         assert entropic.gap > 1e-3
+        # The eps is the oracle's: the problem has none, in value, interval and result.
+        phi = np.einsum("lij,ij->l", STACK, np.asarray(entropic.plan))
+        assert entropic.value == pytest.approx(smooth_max(phi, ETA), rel=1e-12)
+        assert entropic.eps == 0.0
+        assert entropic.unregularised == (entropic.lower, entropic.upper)
+        with_eps = frot.solve_costs(STACK, A, B, eta=ETA, eps=0.1)
+        assert with_eps.lower > exact.upper
         assert not entropic.status.ok
 
     def test_an_oracle_that_fails_is_reported(self):
-        solver = FrankWolfe(oracle=Sinkhorn(max_iter=2), max_iter=3)
+        solver = FrankWolfe(oracle=Sinkhorn(eps=1e-3, max_iter=2), max_iter=3)
         with pytest.warns(frot.ConvergenceWarning) as caught:
-            frot.solve_costs(STACK, A, B, eta=ETA, eps=1e-3, solver=solver)
+            frot.solve_costs(STACK, A, B, eta=ETA, solver=solver)
         messages = [str(warning.message) for warning in caught]
         assert any("did not reach its tolerance in 3 of 3 calls" in text for text in messages)
 
@@ -210,16 +219,16 @@ class TestOracles:
         calls = []
 
         class Counting(Sinkhorn):
-            def __call__(self, M, a, b, eps=0.0, start=None):
+            def __call__(self, M, a, b, start=None):
                 calls.append(start is None)
-                return super().__call__(M, a, b, eps, start)
+                return super().__call__(M, a, b, start)
 
-        options = {"eta": ETA, "eps": 0.1}
-        solver = FrankWolfe(oracle=Counting(tol=1e-10), step=step, max_iter=4)
+        options = {"eta": ETA}
+        solver = FrankWolfe(oracle=Counting(eps=0.1, tol=1e-10), step=step, max_iter=4)
         own = quiet(frot.solve_costs, STACK, A, B, solver=solver, **options)
         assert calls == [True] + [False] * (own.iterations - 1)
         assert len(calls) > 1
-        solver = FrankWolfe(oracle=Sinkhorn(tol=1e-10), step=step, max_iter=4)
+        solver = FrankWolfe(oracle=Sinkhorn(eps=0.1, tol=1e-10), step=step, max_iter=4)
         plain = quiet(frot.solve_costs, STACK, A, B, solver=solver, **options)
         assert own.value == pytest.approx(plain.value, rel=1e-6)
         assert np.asarray(own.plan) == pytest.approx(np.asarray(plain.plan), abs=1e-6)
@@ -228,8 +237,8 @@ class TestOracles:
         class Renamed(Sinkhorn):
             pass
 
-        solver = FrankWolfe(oracle=Renamed(), step="paper", max_iter=3)
-        found = quiet(frot.solve_costs, STACK, A, B, eta=ETA, eps=0.1, solver=solver)
+        solver = FrankWolfe(oracle=Renamed(eps=0.1), step="paper", max_iter=3)
+        found = quiet(frot.solve_costs, STACK, A, B, eta=ETA, solver=solver)
         assert isinstance(found.plan, LazyPlan)
 
     @pytest.mark.parametrize("eps", [0.0, 0.1])
@@ -237,21 +246,17 @@ class TestOracles:
         calls = []
 
         class Own:
-            entropic = eps > 0.0
-
-            def __call__(self, M, a, b, eps=0.0, start=None):
+            def __call__(self, M, a, b, start=None):
                 calls.append(M)
-                found = (Sinkhorn() if eps else frot.NetworkSimplex())(M, a, b, eps)
+                found = (Sinkhorn(eps) if eps else frot.NetworkSimplex())(M, a, b)
                 return frot.Transport(found.plan, found.f, found.g)
 
         solver = FrankWolfe(oracle=Own(), max_iter=10)
-        found = quiet(frot.solve_costs, STACK, A, B, eta=ETA, eps=eps, solver=solver)
+        found = quiet(frot.solve_costs, STACK, A, B, eta=ETA, solver=solver)
         assert len(calls) == found.iterations
         exact = frot.solve_costs(STACK, A, B, eta=ETA)
         assert found.lower <= exact.upper
         assert exact.lower <= found.upper
-        with pytest.raises(frot.InputError, match=r"eps: .*Own.* (needs|takes no) eps"):
-            frot.solve_costs(STACK, eta=ETA, eps=0.0 if eps else 0.1, solver=solver)
 
 
 class TestLazyAverages:
@@ -262,23 +267,23 @@ class TestLazyAverages:
     @pytest.mark.parametrize("budget", [2e9, 100])
     @pytest.mark.parametrize("step", ["paper", "line_search", "fully_corrective"])
     def test_no_dense_plan_is_made_on_the_way(self, monkeypatch, step, budget):
-        monkeypatch.setattr(LazyPlan, "_form", lambda self: pytest.fail("a plan was formed"))
-        solver = FrankWolfe(oracle=Sinkhorn(), step=step, max_iter=5)
-        options = {"eta": 0.5, "eps": 0.3, "memory_budget": budget}
+        monkeypatch.setattr(LazyPlan, "_native", lambda self: pytest.fail("a plan was formed"))
+        solver = FrankWolfe(oracle=Sinkhorn(eps=0.3), step=step, max_iter=5)
+        options = {"eta": 0.5, "memory_budget": budget}
         result = quiet(frot.solve, self.X, self.Y, solver=solver, **options)
         assert isinstance(result.plan, LazyPlan)
-        assert len(result.plan.terms) == 5 if step == "paper" else len(result.plan.terms) <= 5
+        assert len(result.plan._terms) == 5 if step == "paper" else len(result.plan._terms) <= 5
         assert result.plan.sum(axis=1) == pytest.approx(np.full(14, 1 / 14), abs=1e-13)
         exact = frot.solve(self.X, self.Y, eta=0.5)
         assert result.lower <= exact.value <= result.upper
 
     def test_points_without_weight_leave_it_lazy(self):
         a = np.where(np.arange(14) % 2, 1 / 7, 0.0)
-        solver = FrankWolfe(oracle=Sinkhorn(), step="paper", max_iter=3)
-        result = quiet(frot.solve, self.X, self.Y, a=a, eta=0.5, eps=0.3, solver=solver)
+        solver = FrankWolfe(oracle=Sinkhorn(eps=0.3), step="paper", max_iter=3)
+        result = quiet(frot.solve, self.X, self.Y, a=a, eta=0.5, solver=solver)
         assert isinstance(result.plan, LazyPlan)
         assert result.plan.sum(axis=1) == pytest.approx(a, abs=1e-14)
-        small = quiet(frot.solve, self.X[1::2], self.Y, eta=0.5, eps=0.3, solver=solver)
+        small = quiet(frot.solve, self.X[1::2], self.Y, eta=0.5, solver=solver)
         assert np.asarray(result.plan)[1::2] == pytest.approx(np.asarray(small.plan), abs=1e-5)
 
 
@@ -289,8 +294,8 @@ class TestWhatIsProven:
         rng = np.random.default_rng(3)
         stack = rng.random((3, 5, 6))
         stack[rng.random(stack.shape) < 0.2] = 1e9
-        solver = FrankWolfe(oracle=Sinkhorn(tol=1e-6), step=step, max_iter=3)
-        result = quiet(frot.solve_costs, stack, eta=1e6, eps=1e7, solver=solver)
+        solver = FrankWolfe(oracle=Sinkhorn(eps=1e7, tol=1e-6), step=step, max_iter=3)
+        result = quiet(frot.solve_costs, stack, eta=1e6, solver=solver)
         f, g = result.potentials
         entropy = 1e6 * float(entr(result.alpha).sum())
         proven = float(f.mean() + g.mean()) + entropy

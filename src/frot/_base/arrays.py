@@ -1,49 +1,91 @@
-"""Arrays of any array API library: which device they are on, and conversion there and back."""
+"""NumPy's arrays and PyTorch's tensors: where they are, and conversion there and back.
+
+These two are worked on where they are, by one set of names (`namespace`). Arrays of other libraries
+are read by NumPy if they are on the host, and by PyTorch if they are on a device (`adopt`).
+"""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
 
-import array_api_compat
 import numpy as np
 
 from frot._base import _host
-from frot._base.errors import InputError
+from frot._base.errors import InputError, require
+
+# Memory of the host, in DLPack's numbers for kinds of device: plain, and pinned by CUDA or ROCm.
+HOST_MEMORY = (1, 3, 11)
 
 
-def namespace(*arrays: Any) -> Any:
-    """Return the array API namespace of the arrays.
+def namespace(array: Any) -> Any:
+    """Return the functions for an array: NumPy's or PyTorch's, under NumPy's names.
 
     Examples
     --------
     >>> namespace(np.zeros(2)).__name__
-    'array_api_compat.numpy'
+    'frot._base._host'
     """
-    return array_api_compat.array_namespace(*arrays)
+    return _torch() if is_foreign(array) else _host
 
 
 def is_foreign(value: Any) -> bool:
-    """Whether the value is an array of another library than NumPy."""
-    if value is None or isinstance(value, np.ndarray | np.generic | list | tuple | float | int):
-        return False
-    return array_api_compat.is_array_api_obj(value)
+    """Whether the value is a tensor of PyTorch."""
+    # Without the library loaded nobody can have made one.
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+@cache
+def _torch() -> Any:
+    return importlib.import_module("frot._base._torch")
+
+
+def adopt(value: Any, name: str) -> Any:
+    """Return an array of another library as NumPy's, or as PyTorch's if it is on a device.
+
+    All else (lists, frames) is returned as it is.
+    """
+    if isinstance(value, np.ndarray) or is_foreign(value):
+        return value
+    if is_traced(value):
+        raise InputError(TRACED.format(name=name))
+    where = getattr(value, "__dlpack_device__", None)
+    if where is None:
+        return value
+    if where()[0] in HOST_MEMORY:
+        return np.asarray(value)
+    try:
+        return require("torch", "torch").from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{name}: is a {type(value).__name__} on a device that PyTorch cannot read ({error}); "
+            "convert it to an array of NumPy or PyTorch"
+        ) from None
+
+
+TRACED = (
+    "{name}: is traced, as within jax.jit or jax.grad, and has no numbers yet; call frot outside "
+    "of them, with an array"
+)
+
+
+def is_traced(value: Any) -> bool:
+    """Whether the value stands for an array of JAX that is not there yet."""
+    return any(kind.__name__ == "Tracer" for kind in type(value).__mro__)
 
 
 def to_numpy(array: Any) -> np.ndarray:
     """Return the array as NumPy's, from whatever device it is on."""
     if isinstance(array, np.ndarray):
         return array
-    if array_api_compat.is_torch_array(array):
-        return array.detach().cpu().numpy()
-    if array_api_compat.is_cupy_array(array):
-        return array.get()
-    return np.asarray(array)
+    return array.detach().cpu().numpy() if is_foreign(array) else np.asarray(array)
 
 
 def read_only(array: Any) -> Any:
@@ -121,8 +163,8 @@ def device_room(names: str, needed: float, way: str) -> Iterator[None]:
         yield
         return
     except RuntimeError as error:
-        # PyTorch's and CuPy's have this name, JAX has one for all.
-        if type(error).__name__ != "OutOfMemoryError" and "RESOURCE_EXHAUSTED" not in str(error):
+        # By its name, which needs no PyTorch.
+        if type(error).__name__ != "OutOfMemoryError":
             raise
     # Out here, so that what the failed call held is free.
     raise InputError(
@@ -146,14 +188,14 @@ class Home:
     @classmethod
     def of(cls, array: Any) -> Home:
         """Where an array lives."""
-        if type(array) is np.ndarray:
-            return _host_home(array.dtype)
-        return cls(namespace(array), array_api_compat.device(array), array.dtype)
+        if is_foreign(array):
+            return cls(_torch(), array.device, array.dtype)
+        return _host_home(array.dtype)
 
     @cached_property
     def library(self) -> str:
         """The library's name, for messages."""
-        return "numpy" if self.xp is _host else self.xp.__name__.removeprefix("array_api_compat.")
+        return "numpy" if self.xp is _host else "torch"
 
     @cached_property
     def on_host(self) -> bool:
@@ -204,7 +246,9 @@ def find_home(**arguments: Any) -> Home | None:
     if not any(map(is_foreign, arguments.values())):
         return None
     arrays = {
-        name: value for name, value in arguments.items() if array_api_compat.is_array_api_obj(value)
+        name: value
+        for name, value in arguments.items()
+        if is_foreign(value) or isinstance(value, np.ndarray | np.generic)
     }
     homes = {name: _home(name, value) for name, value in arrays.items()}
     (first, home), *others = homes.items()

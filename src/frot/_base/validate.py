@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import is_foreign, namespace, refuse_odd_tensor, to_numpy
+from frot._base.arrays import adopt, is_foreign, namespace, refuse_odd_tensor, to_numpy
 from frot._base.contract import drop_light_weights, refuse_large_integers, refuse_masked
 from frot._base.errors import InputError, brief
 from frot._base.names import first_repeated
@@ -50,7 +50,7 @@ def frame_like(x: Any) -> tuple[Any, tuple[str, ...] | None]:
 def check_points(points: Any, name: str) -> tuple[Any, tuple[str, ...] | None]:
     """Return points as float64 of shape (n, d), and column names where they have any.
 
-    Arrays of another library stay where they are.
+    Tensors stay where they are.
     """
     values, columns = frame_like(points)
     array: Any = _numbers_anywhere(values, name)
@@ -111,7 +111,7 @@ def check_costs(costs: Any) -> Any:
 
 
 def _numbers_anywhere(values: Any, name: str) -> Any:
-    """Return numbers as float64, or as they are where they are of another library."""
+    """Return numbers as float64, or as they are where they are a tensor."""
     if not is_foreign(values):
         return read_numbers(values, name)
     refuse_odd_tensor(values, name)
@@ -406,12 +406,12 @@ def all_finite(array: Any) -> bool:
     """Whether no entry is NaN or infinite, wherever the array is."""
     if isinstance(array, np.ndarray):
         return bool(np.isfinite(array).all())
-    xp = namespace(array) if is_foreign(array) else np
+    xp = namespace(array)
     return bool(xp.all(xp.isfinite(array)))
 
 
 def check_finite(array: Any, name: str) -> None:
-    """Refuse NaN and infinity, and say where the first is; arrays may be of any library."""
+    """Refuse NaN and infinity, and say where the first is; tensors may be on a device."""
     if all_finite(array):
         return
     array = to_numpy(array)
@@ -441,6 +441,7 @@ def _refuse_containers(values: Any, name: str) -> None:
 
 
 def _as_array(values: Any, name: str) -> np.ndarray:
+    values = adopt(values, name)
     if is_foreign(values):
         refuse_odd_tensor(values, name)
         if getattr(values, "requires_grad", False):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import Home, device_room, find_home, is_foreign, to_numpy
+from frot._base.arrays import Home, adopt, device_room, find_home, is_foreign, to_numpy
 from frot._base.contract import check_batch_range
 from frot._base.errors import InputError, brief, warn_caller
 from frot._base.spelling import second_names
@@ -105,6 +105,8 @@ def solve_batch(
     >>> abs(batch[2].value - one.value) < 1e-3 * one.value
     True
     """
+    X, Y, a, b = map(_adopt_members, (X, Y, a, b), "XYab")
+    prior = adopt(prior, "prior")
     home = batch_home(X=X, Y=Y, a=a, b=b, prior=prior)
     X, Y = batch_points(X, "X", home), batch_points(Y, "Y", home)
     (count, n, d), (others, m, e) = X.shape, Y.shape
@@ -236,6 +238,13 @@ def batch_home(**arguments: Any) -> Home | None:
         else:
             arrays[name] = value
     return find_home(**arrays)
+
+
+def _adopt_members(batch: Any, name: str) -> Any:
+    """Return a batch whose arrays are NumPy's or PyTorch's, those in a list too."""
+    if isinstance(batch, list | tuple):
+        return [adopt(member, f"{name}[{index}]") for index, member in enumerate(batch)]
+    return adopt(batch, name)
 
 
 def batch_points(points: Any, name: str, home: Home | None) -> Any:

@@ -235,7 +235,7 @@ class BatchResult(Sequence[Result]):
             crowd=len(self),
         )
         rank = (proof.left[at, :], proof.right[at, :])
-        return LazyPlan([(float(proof.weight[at]), gibbs)], [rank], proof.phi[at, :])
+        return LazyPlan([(float(proof.weight[at]), gibbs)], [rank])
 
     def _out(self, array: Any) -> Any:
         if self.home is None:

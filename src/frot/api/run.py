@@ -11,11 +11,12 @@ import numpy as np
 from frot._base.arrays import Home, to_numpy
 from frot._base.contract import check_cost_range, check_eps_range
 from frot._base.errors import warn_caller
-from frot._base.stopping import finish, no_deadline
+from frot._base.stopping import Interrupted
 from frot._base.validate import check_callable, check_flag
 from frot.api.normalise import normalise_costs
 from frot.costs import Costs
 from frot.costs.protocol import UNIT, blocks
+from frot.plans.combine import expand_plan
 from frot.problem.adversary import SimplexFamily
 from frot.problem.marginals import MarginalPrice
 from frot.problem.problem import Problem
@@ -103,22 +104,21 @@ class SolverRun:
         check_flag(self.progress, "progress")
 
     def __call__(self, problem: Problem) -> Result:
-        """Solve without the points that weigh nothing, which are put back after."""
-        result = self._solve(problem)
+        """Solve without the points that weigh nothing, which are put back after.
+
+        After Ctrl-C the result has the status INTERRUPTED: see `handed_out`.
+        """
+        result = on_support(problem, self._solve)
         warn_if_destroyed(problem, result)
         return result
 
-    def _solve(self, problem: Problem) -> Result:
-        plans = not self.solver.any_library
-        return on_support(
-            problem,
-            lambda small, rows, cols: self.solver(
-                small,
-                Start.parse(self.start, small, rows, cols, plans),
-                self.callback,
-                self.progress,
-            ),
-        )
+    def _solve(self, problem: Problem, rows: np.ndarray, cols: np.ndarray) -> Result:
+        """Solve what is left of a problem: some rows and columns."""
+        start = Start.parse(self.start, problem, rows, cols, plans=not self.solver.any_library)
+        try:
+            return self.solver(problem, start, self.callback, self.progress)
+        except Interrupted as stop:
+            return stop.result
 
 
 def on_support(
@@ -131,9 +131,7 @@ def on_support(
     small, rows, cols = problem.support()
     if small is problem:
         return solve(small, rows, cols)
-    return finish(
-        lambda: solve(small, rows, cols), lambda result: _put_back(problem, result, rows, cols)
-    )
+    return _put_back(problem, solve(small, rows, cols), rows, cols)
 
 
 def _put_back(problem: Problem, result: Result, rows: np.ndarray, cols: np.ndarray) -> Result:
@@ -146,8 +144,7 @@ def _put_back(problem: Problem, result: Result, rows: np.ndarray, cols: np.ndarr
     f, g = np.zeros(n), np.zeros(m)
     f[rows], g[cols] = (to_numpy(part) for part in result.potentials)
     alpha, terms = to_numpy(result.alpha), problem.marginals
-    # Frank-Wolfe with Sinkhorn's plans proves an interval of the problem without eps.
-    eps = 0.0 if result.problem is None else problem.eps
+    eps = problem.eps
     out_rows, out_cols = np.setdiff1d(np.arange(n), rows), np.setdiff1d(np.arange(m), cols)
     if len(out_rows):
         costs = problem.costs.take(out_rows, cols)
@@ -158,7 +155,7 @@ def _put_back(problem: Problem, result: Result, rows: np.ndarray, cols: np.ndarr
         costs = problem.costs.take(by, out_cols)
         g[out_cols] = _transformed(costs, alpha, f[by], problem.a[by], eps, 1)
         g[out_cols] = _priced(g[out_cols], terms.tau_b, problem)
-    plan = result.plan.expand(rows, cols, (n, m))
+    plan = expand_plan(result.plan, rows, cols, (n, m))
     known = None if result.problem is None else problem
     return replace(result, plan=plan, potentials=(f, g), points=problem.points, problem=known)
 
@@ -222,8 +219,7 @@ def warn_if_destroyed(problem: Problem, result: Result) -> None:
     if not problem.costs.on_host:
         warn_caller(f"tau: is too small: {kept}; the mean cost is {result.mean_cost:.4g}")
         return
-    with no_deadline():
-        half = keeps_half(problem, to_numpy(result.alpha))
+    half = keeps_half(problem, to_numpy(result.alpha))
     warn_caller(f"tau: is too small: {kept}; tau={half:.3g} would keep about half")
 
 

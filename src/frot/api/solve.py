@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import device_room, find_home, to_numpy
+from frot._base.arrays import adopt, device_room, find_home, to_numpy
 from frot._base.errors import InputError
 from frot._base.spelling import second_names
-from frot._base.stopping import deadline, finish
+from frot._base.stopping import deadline
 from frot._base.validate import (
     check_costs,
     check_metric,
@@ -34,7 +34,7 @@ from frot.costs.build import is_line
 from frot.costs.metrics import factored_metric
 from frot.groups.groups import Groups
 from frot.problem.adversary import SimplexFamily
-from frot.problem.result import Result
+from frot.problem.result import Result, handed_out
 from frot.problem.terms import ProblemTerms, Relative, amount_at, check_amount
 from frot.solvers import Callback
 from frot.solvers.choose import Solver
@@ -78,8 +78,9 @@ def solve(
     Parameters
     ----------
     X, Y : arrays of shape (n, d) and (m, d), or DataFrames
-        The points: of NumPy, or of any library with the array API (PyTorch on CPU or CUDA, ...).
-        What comes back is of the same library and on the same device.
+        The points: NumPy's, or PyTorch's on any device; what comes back is of the same library
+        and on the same device. Arrays of other libraries are read as NumPy's on the host, and as
+        PyTorch's on a device.
     groups : optional
         What `Groups.parse` reads: index lists, sizes, names, a ``.gmt`` file, ``"prefix"``...
         The default is one group per feature.
@@ -168,6 +169,7 @@ def solve(
     >>> res.lower <= res.value <= res.upper, res.gap < 1e-9
     (True, True)
     """
+    X, Y, a, b, prior = map(adopt, (X, Y, a, b, prior), ("X", "Y", "a", "b", "prior"))
     home = find_home(X=X, Y=Y, a=a, b=b, prior=prior)
     X, Y, columns = check_two_clouds(X, Y)
     parsed = Groups.parse(groups, X.shape[1], columns)
@@ -195,7 +197,8 @@ def solve(
     with deadline(run.solver.time_limit), device_room("X, Y", needed, way):
         known = {"points": (X, Y), "groups": parsed, "memory_budget": memory_budget}
         problem = make_problem(make, terms, parsed.names, **known)
-        return finish(lambda: run(problem), lambda result: result.at(home))
+        result = run(problem)
+    return handed_out(result.at(home))
 
 
 @second_names
@@ -247,6 +250,7 @@ time_limit, start, callback, progress :
     >>> round(res.value, 12), res.alpha.round(12)
     (0.5, array([0.5, 0.5]))
     """
+    C, a, b, prior = map(adopt, (C, a, b, prior), ("C", "a", "b", "prior"))
     home = find_home(C=C, a=a, b=b, prior=prior)
     stack = check_costs(C)
     shape = tuple(stack.shape)
@@ -265,13 +269,14 @@ time_limit, start, callback, progress :
     room = device_room("C", needed, "pass fewer points, or points to frot.solve, which can stream")
     with deadline(run.solver.time_limit), room:
         problem = make_problem(make, terms, labels)
-        return finish(lambda: run(problem), lambda result: result.at(home))
+        result = run(problem)
+    return handed_out(result.at(home))
 
 
 def solved_in_place(solver: Solver, terms: ProblemTerms) -> bool:
     """Whether a problem is solved where its arrays are, rather than on the host.
 
-    Only the entropic solver works in other libraries, for costs that are factored or given.
+    Only the entropic solver works in PyTorch, for costs that are factored or given.
     """
     return solver.any_library and terms.normalise != "regret"
 

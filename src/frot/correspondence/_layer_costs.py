@@ -326,7 +326,7 @@ def check_maps(source: Sequence[FeatureMap], target: Sequence[FeatureMap], grid_
 
 
 def all_finite(values: Any) -> bool:
-    """Whether all numbers of an array of any library are finite."""
+    """Whether all numbers of an array are finite."""
     return bool(namespace(values).isfinite(values).all())
 
 

@@ -12,14 +12,13 @@ import numpy as np
 
 from frot._base.arrays import Home, at_least, quiet, to_numpy
 from frot._base.errors import InputError, collect_warnings
-from frot._base.stopping import finish
 from frot._base.validate import check_names, check_number, check_prior, check_weights
 from frot.api.run import SolverRun, make_problem
 from frot.correspondence._cosines import row_blocks
 from frot.correspondence._layer_costs import GridGeometry
 from frot.costs import MEMORY_BUDGET, DeviceCosts, StackedCosts
 from frot.problem.adversary import Simplex
-from frot.problem.result import Result
+from frot.problem.result import Result, handed_out
 from frot.problem.terms import Relative, check_terms
 from frot.solvers.choose import Solver, choose_solver
 from frot.solvers.entropic.entropic import Entropic
@@ -30,17 +29,18 @@ from frot.solvers.oracles import Sinkhorn, keeps_potentials
 PAPER_TOL = 1e-3
 
 
-def paper_solver(steps: int = 3, tol: float = PAPER_TOL) -> FrankWolfe:
+def paper_solver(steps: int = 3, eps: float = 0.1, tol: float = PAPER_TOL) -> FrankWolfe:
     """The paper's algorithm 2: so many Frank-Wolfe steps with a Sinkhorn oracle.
 
-    An oracle call may leave so much mass in wrong columns (rounding puts it right).
+    eps is the oracle's, and no part of the problem. An oracle call may leave mass `tol` in wrong
+    columns (rounding puts it right).
 
     Examples
     --------
     >>> paper_solver().step, paper_solver().max_iter
     ('paper', 3)
     """
-    return FrankWolfe(oracle=Sinkhorn(tol=tol), step="paper", max_iter=steps)
+    return FrankWolfe(oracle=Sinkhorn(eps=eps, tol=tol), step="paper", max_iter=steps)
 
 
 def solve_layers(
@@ -67,9 +67,9 @@ def solve_layers(
 
     The weights of the cells, (n,) and (m,), are divided by their sums. The other terms are those
     of `frot.solve`; "regret" needs the whole stack in double precision. The solver is
-    ``Entropic(tol=1e-3)`` if left out; `paper_solver` is the paper's, which stops after its steps
-    whatever the gap, and says nothing about it but the result's status and interval. Arrays of the
-    result are NumPy's, or those of the costs' library on their device.
+    ``Entropic(tol=1e-3)`` if left out; `paper_solver` is the paper's, for eps = 0, which stops
+    after its steps whatever the gap, and says nothing about it but the result's status and
+    interval. Arrays of the result are NumPy's, or those of the costs' library on their device.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def solve_layers(
     # The paper's steps end where they end.
     with collect_warnings() if getattr(chosen, "keep_last", False) else nullcontext():
         home = None if costs.home.library == "numpy" else costs.home
-        return finish(lambda: run(problem), lambda result: result.at(home))
+        return handed_out(run(problem).at(home))
 
 
 def _stacked(costs: GridGeometry) -> StackedCosts:

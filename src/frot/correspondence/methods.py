@@ -88,10 +88,12 @@ class MatchProblem:
     def solve(self, prior: np.ndarray | None, start: Start | None = None) -> Result:
         """Feature-robust transport over all layers, from where it is known to end."""
         layers, given = self.layers, self.settings
-        solver = paper_solver(given.steps) if given.steps else Entropic(tol=given.tol)
+        eps, solver = given.eps, Entropic(tol=given.tol)
+        if given.steps:
+            eps, solver = 0.0, paper_solver(given.steps, given.eps)
         return solve_layers(
-            layers.costs, self.a, self.b, names=layers.names, eta=given.eta, eps=given.eps,
-            prior=prior, normalise=given.normalise, solver=solver, start=start,
+            layers.costs, self.a, self.b, names=layers.names, eta=given.eta, eps=eps, prior=prior,
+            normalise=given.normalise, solver=solver, start=start,
         )  # fmt: skip
 
     def planned(self, prior: np.ndarray | None) -> Outcome | None:

@@ -5,7 +5,7 @@ a transport problem sees, and `inner(plan)`, the L numbers that the objective se
 the paper).
 
 `Costs` is what a `frot.Problem` asks of them, one problem on the host; a class of your own derives
-from it and says three things. `Geometry` is the same for a batch of problems in any array library,
+from it and says three things. `Geometry` is the same for a batch of problems in NumPy or PyTorch,
 which sweeps work on. `build_costs` makes costs from points, groups and a metric, `StackedCosts` are
 given as a stack; `METRICS` has the metrics whose costs factor over features, and takes more.
 

@@ -18,7 +18,7 @@ from frot._base.errors import InputError, brief
 from frot.costs.metrics import Mapped
 from frot.costs.protocol import UNIT, Costs, Line, Rounding, blocks, summation
 from frot.groups.groups import Groups
-from frot.plans.plan import Plan
+from frot.plans.plan import Plan, is_sparse
 
 # A chunk of one group's costs; larger than the cache, since the metric itself is the work.
 CHUNK_BYTES = 64_000_000
@@ -175,7 +175,7 @@ class MetricCosts(Costs):
         return mixed
 
     def inner(self, plan: Plan) -> np.ndarray:
-        if plan.is_sparse:
+        if is_sparse(plan):
             rows, cols, mass = plan.arcs()
             everything = np.arange(self.shape[0])
             return np.array([mass @ entries for entries in self._entries(rows, cols, everything)])
@@ -342,13 +342,6 @@ class SeparableCosts(Costs):
     def rounding(self, alpha: np.ndarray) -> Rounding:
         """Bound the error of a sum of powers of differences, which is relative."""
         return Rounding((np.count_nonzero(alpha) + 8.0 * self.p) * UNIT)
-
-    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray | None:
-        """Return the mixed cost of single arcs from differences, less what rounding may add."""
-        found = np.empty(len(rows))
-        for part in blocks(len(rows), 16 * self.shape[0]):
-            found[part] = self._power(self.X[rows[part]] - self.Y[cols[part]]) @ alpha
-        return found * (1.0 - (np.count_nonzero(alpha) + 8.0 * self.p) * UNIT)
 
     def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
         """Bound the error of sums over the plan of powers of differences."""

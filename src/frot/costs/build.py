@@ -178,7 +178,7 @@ def device_points(
     Parameters
     ----------
     X, Y : arrays of shape (n, d) and (m, d)
-        Of any library with the array API.
+        NumPy's or PyTorch's.
     groups : Groups
     metric : str or FactoredMetric
         A metric of the registry, `METRICS`, or its name.

@@ -1,4 +1,4 @@
-"""`Geometry`: group costs of a batch in any array library, mixed by weights, summed over plans.
+"""`Geometry`: group costs of a batch in NumPy or PyTorch, mixed by weights, summed over plans.
 
 Arrays have a leading axis of B problems of the same shape; one problem is a batch of one. This is
 how sweeps see costs; how a `Problem` and exact solvers do, without a batch, with plans, on the
@@ -17,7 +17,7 @@ import numpy as np
 
 from frot._base.arrays import Home, to_numpy
 from frot.costs.protocol import UNIT, Costs, Rounding, constant_potentials
-from frot.plans.plan import Plan
+from frot.plans.plan import Plan, is_sparse
 
 
 class Geometry(Protocol):
@@ -211,9 +211,10 @@ class CostsGeometry(Geometry):
         )
 
     def inner_error(self, phi: Any, u: Any, v: Any) -> Any:
-        """Bound the rounding of a plan's costs."""
+        """Bound the rounding of a plan's costs, for which only the number of entries matters."""
         n, m = self.shape[2:]
-        return (self.costs.doubt(phi[0], _DensePlan((n, m))) + 4.0 * UNIT * np.abs(phi[0]))[None]
+        any_dense = Plan(np.broadcast_to(1.0 / (n * m), (n, m)), copy=False)
+        return (self.costs.doubt(phi[0], any_dense) + 4.0 * UNIT * np.abs(phi[0]))[None]
 
     def sizes(self, u: Any, v: Any) -> Any:
         """Return the mean sizes."""
@@ -238,16 +239,6 @@ class CostsGeometry(Geometry):
     def single(self) -> CostsGeometry:
         """It stays double."""
         return self
-
-
-class _DensePlan(Plan):
-    """Stands for any dense plan of a shape, where only the number of its entries matters."""
-
-    __slots__ = ()
-
-    def __init__(self, shape: tuple[int, int]) -> None:
-        entry = np.float64(1.0 / (shape[0] * shape[1]))
-        super().__init__(np.broadcast_to(entry, shape), copy=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,7 +306,7 @@ class DeviceCosts(Costs):
 
     def inner(self, plan: Plan) -> np.ndarray:
         """Return the costs of a plan, on the host."""
-        if plan.is_sparse:
+        if is_sparse(plan):
             rows, cols, mass = plan.arcs()
             return self.at(rows, cols) @ mass
         return to_numpy(self.base.inner(*self._bring(plan.dense())))[0]

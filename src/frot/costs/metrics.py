@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import array_api_compat
 import numpy as np
 from scipy import sparse
 
@@ -59,11 +58,8 @@ class Columns:
         """Sum columns, the last axis, group by group."""
         if isinstance(values, np.ndarray):
             return np.add.reduceat(values, self.groups.offsets[:-1], axis=-1)
-        home = Home.of(values)
-        if array_api_compat.is_torch_array(values):
-            nothing = values.new_zeros(*values.shape[:-1], len(self.groups))
-            return nothing.index_add(-1, home.indices(self.owners), values)
-        return values @ home.bring(self.membership().toarray().T)
+        nothing = values.new_zeros(*values.shape[:-1], len(self.groups))
+        return nothing.index_add(-1, Home.of(values).indices(self.owners), values)
 
     def spread(self, values: Any) -> Any:
         """Give all columns of a group its number."""
@@ -224,7 +220,7 @@ def map_points(
     names: tuple[str, str] = ("X", "Y"),
     member: bool = False,
 ) -> Mapped:
-    """Map points of any library, one problem's or a batch's.
+    """Map points of NumPy or PyTorch, one problem's or a batch's.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from frot.costs.metrics import FactoredMetric, map_points
 from frot.costs.protocol import BLOCK_BYTES, UNIT, Costs, Rounding, blocks, summation
 from frot.groups.groups import Groups
 from frot.plans.line import line_arcs, line_cost, line_potentials
-from frot.plans.plan import Plan
+from frot.plans.plan import Plan, is_sparse, n_entries
 
 # What a core keeps close to itself.
 CACHE_BYTES = 1_000_000
@@ -478,10 +478,10 @@ class FactoredCosts(Costs):
     def inner(self, plan: Plan) -> np.ndarray:
         """Return phi from differences on the arcs, or from X, Y and plan @ Y where it is dense."""
         d = self.points[0].shape[1]
-        if not plan.is_sparse and d * plan.count <= PRECISE_UP_TO:
+        if not is_sparse(plan) and d * n_entries(plan) <= PRECISE_UP_TO:
             return self.inner(Plan.from_arcs(*plan.arcs(), plan.shape))
         total = np.zeros(d)
-        if plan.is_sparse:
+        if is_sparse(plan):
             rows, cols, mass = plan.arcs()
             # Blocks of arcs, so that points are read whole and differences stay in the cache.
             for part in blocks(len(mass), 16 * d, self._block_bytes):
@@ -589,16 +589,6 @@ class FactoredCosts(Costs):
         rows, cols = self._norms(weights)
         return Rounding(0.0, share * rows, share * cols)
 
-    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray | None:
-        """Return the mixed cost of single arcs from differences, less what rounding may add."""
-        if self.centre is None:
-            return None
-        weights = self._feature_weights(alpha)
-        found = np.empty(len(rows))
-        for part in blocks(len(rows), 16 * len(weights)):
-            found[part] = self._square_gaps(rows[part], cols[part]) @ weights
-        return found * (1.0 - (np.count_nonzero(weights) + 8) * UNIT)
-
     def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
         """Bound the error of sums of squared differences; more where the square is expanded.
 
@@ -610,12 +600,12 @@ class FactoredCosts(Costs):
         if self.centre is None:
             off, reach = 2.0 * self.error * UNIT, self._reach
             error = error + 2.0 * off * np.sqrt(reach * phi) + off**2 * reach
-        if not plan.is_sparse and self.points[0].shape[1] * plan.count > PRECISE_UP_TO:
+        if not is_sparse(plan) and self.points[0].shape[1] * n_entries(plan) > PRECISE_UP_TO:
             error = error + 4.0 * (share + 4.0 * UNIT) * self._reach
         return error
 
-    @cached_property
-    def peaks(self) -> np.ndarray:
+    @property
+    def peaks(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The squares of the features' ranges, summed over each group: no cost is larger, (L,)."""
         least, most = self._ends
         return self._pool((most - least) ** 2)
@@ -639,7 +629,7 @@ class FactoredCosts(Costs):
             least, most = least - self.centre, most - self.centre
         return np.maximum(most, -least) ** 2
 
-    @cached_property
+    @property
     def _ends(self) -> tuple[np.ndarray, np.ndarray]:
         """The smallest and the largest coordinate of every feature."""
         X, Y = self.points

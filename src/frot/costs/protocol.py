@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from frot._base.arrays import UNIT, Home
-from frot.plans.plan import Plan
+from frot.plans.plan import Plan, n_entries
 
 if TYPE_CHECKING:
     from frot.costs.geometry import Geometry
@@ -55,7 +55,7 @@ def summation(plan: Plan) -> float:
     A sum of k terms of one sign errs by k - 1 times half a unit; some more cover several products
     a term.
     """
-    return (8.0 + 0.5 * plan.count) * UNIT
+    return (8.0 + 0.5 * n_entries(plan)) * UNIT
 
 
 class Costs(Protocol):
@@ -195,10 +195,6 @@ class Costs(Protocol):
         if self.nonnegative:
             return Rounding(terms)
         return Rounding(0.0, terms * float(np.abs(alpha) @ self.peaks))
-
-    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray | None:
-        """Return lower bounds of ``mix(alpha)`` at the arcs, closer than `rounding`; or None."""
-        return None
 
     def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
         """Return bounds, (L,), on the rounding errors of ``phi = inner(plan)`` of a unit mass."""

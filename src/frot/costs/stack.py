@@ -12,7 +12,7 @@ import numpy as np
 from frot._base.arrays import Home, to_numpy
 from frot.costs.geometry import Geometry, unit_of
 from frot.costs.protocol import UNIT, Costs, Rounding, summation
-from frot.plans.plan import Plan
+from frot.plans.plan import Plan, is_sparse
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,7 +235,7 @@ class StackedCosts(Costs):
 
     def inner(self, plan: Plan) -> np.ndarray:
         """Return <plan, C_l> for every group."""
-        if plan.is_sparse:
+        if is_sparse(plan):
             rows, cols, mass = plan.arcs()
             return self.at(rows, cols) @ mass
         return self._flat @ plan.dense().ravel()
@@ -284,10 +284,10 @@ class StackedCosts(Costs):
         size, error = np.abs(phi), self._most_error
         if not self.nonnegative:
             size = self.peaks
-            if plan.is_sparse:
+            if is_sparse(plan):
                 rows, cols, mass = plan.arcs()
                 size = np.abs(self.at(rows, cols)) @ mass * (1.0 + summation(plan))
-        if self.error is not None and plan.is_sparse:
+        if self.error is not None and is_sparse(plan):
             error = self.error[0] @ plan.sum(axis=1) + self.error[1] @ plan.sum(axis=0)
         return (summation(plan) + self.relative) * size + error
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from frot.costs.geometry import Geometry
 from frot.costs.protocol import UNIT, Costs, Rounding, summation
-from frot.plans.plan import Plan
+from frot.plans.plan import Plan, is_sparse
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +69,6 @@ class PartOfCosts(WrappedCosts):
             rows[self.rows] if np.ndim(rows) else rows,
             cols[self.cols] if np.ndim(cols) else cols,
         )
-
-    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray | None:
-        """Return what the whole has."""
-        return self.base.sharp(alpha, self.rows[rows], self.cols[cols])
 
     def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
         """Return the whole's bound of the same plan."""
@@ -165,13 +161,6 @@ class RescaledCosts(WrappedCosts):
         reach = float(weights @ (self.base.peaks + np.abs(self.shift)))
         return Rounding(0.0, base.rows + (base.relative + 4.0 * UNIT) * reach, base.cols)
 
-    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray | None:
-        """Return the base's sharper entries, where there are any and nothing is subtracted."""
-        if self.shift.any():
-            return None
-        found = self.base.sharp(alpha * self.scale, rows, cols)
-        return None if found is None else found * (1.0 - 4.0 * UNIT)
-
     def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
         """Bound the base's error and that of one subtraction."""
         before = phi / self.scale + self.shift
@@ -247,7 +236,7 @@ class PartialCosts(WrappedCosts):
     def crop(self, plan: Plan) -> Plan:
         """Return what a plan does between the true points."""
         _, n, m = self.base.shape
-        if not plan.is_sparse:
+        if not is_sparse(plan):
             return Plan(plan.dense()[:n, :m], copy=False)
         rows, cols, mass = plan.arcs()
         true = self._true(rows, cols)
@@ -288,17 +277,6 @@ class PartialCosts(WrappedCosts):
             return Rounding(max(base.relative, unit), rows, cols)
         rows[n:], cols[m:] = unit * (self.tau_b or 0.0), unit * (self.tau_a or 0.0)
         return Rounding(base.relative, rows, cols)
-
-    def sharp(self, alpha: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray | None:
-        """Return the base's sharper entries, and prices, where the base has any."""
-        true = self._true(rows, cols)
-        found = self.prices(rows, cols) * (float(alpha.sum()) * (1.0 - 8.0 * UNIT))
-        if true.any():
-            inside = self.base.sharp(alpha, rows[true], cols[true])
-            if inside is None:
-                return None
-            found[true] = inside
-        return found
 
     def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
         """Bound the base's error, and that of the sum of what is paid."""

@@ -1,33 +1,25 @@
 r"""Plans with the right marginals: made from nothing, or from a plan that is nearly feasible.
 
-Right means relative to each weight: a point of weight 1e-12 a million away is as much a part of the
-answer as any other. What rounding leaves is either shown to be harmless by `marginal_error`, or
-moved along the arcs that carry mass by `settle`.
+Right means relative to each weight. What rounding leaves is bounded by `marginal_error`, and what
+it may cost is part of the upper bound.
 """
 
 from __future__ import annotations
 
-from fractions import Fraction
 from math import fsum
-from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from frot._base.arrays import UNIT
-from frot.plans.plan import Arcs, Plan
+from frot.plans.lazy import LazyPlan
+from frot.plans.plan import Arcs, Plan, is_sparse, n_entries
 
 # Marginals are right if they are to a few units in their last place.
 LAST_PLACES = 2.0 * UNIT
-# Up to so many arcs sums are taken exactly, number by number.
+# Marginals of a lazy plan are proven with it, to so many units.
+LAZY_MARGINALS = 16.0 * UNIT
+# Of up to so many arcs marginals are summed exactly: 30 ms.
 EXACT_SUMS = 100_000
-EXACT_DENSE = 4_000
-# Up to so many arcs plans are settled; of more than some, sums are exact by cutting numbers into
-# whole ones of so many bits, of which enough are taken for the smallest mass that matters.
-SETTLED = 4_000_000
-CUT_FROM, BITS, PIECES = 2_000, 26, 6
-# How often arcs are dropped until a plan is left, at most.
-DROPS = 12
 # Cumulated masses that differ by less are the same: 32 digits after the first.
 EMPTY = 1e-30
 
@@ -113,9 +105,8 @@ def round_plan(plan: Plan, a: np.ndarray, b: np.ndarray) -> Plan:
     array([[0.5, 0. ],
            [0. , 0.5]])
     """
-    if plan.is_sparse:
+    if is_sparse(plan):
         rows, cols, mass = plan.arcs()
-        mass = np.maximum(mass, 0.0)
         mass = mass * _shrink(_sums(rows, mass, len(a)), a)[rows]
         mass = mass * _shrink(_sums(cols, mass, len(b)), b)[cols]
         lack_a = _lack(_sums(rows, mass, len(a)), a)
@@ -123,7 +114,7 @@ def round_plan(plan: Plan, a: np.ndarray, b: np.ndarray) -> Plan:
         more = _fill_lacks(lack_a, lack_b, a, b)
         joined = [np.concatenate(pair) for pair in zip((rows, cols, mass), more, strict=True)]
         return Plan.from_arcs(joined[0], joined[1], joined[2], plan.shape)
-    dense = np.maximum(plan.dense(), 0.0)
+    dense = np.maximum(np.asarray(plan), 0.0)
     dense *= _shrink(dense.sum(axis=1), a)[:, None]
     dense *= _shrink(dense.sum(axis=0), b)
     lack_a, lack_b = _lack(dense.sum(axis=1), a), _lack(dense.sum(axis=0), b)
@@ -152,7 +143,7 @@ def _fill_lacks(lack_a: np.ndarray, lack_b: np.ndarray, a: np.ndarray, b: np.nda
     where a unit is nothing. Sums of lacks differ by the units of many points, which all of them
     share rather than the last one to be filled.
     """
-    more = fsum([*lack_a.tolist(), *(-lack_b).tolist()])
+    more = float(lack_a.sum() - lack_b.sum())
     if more > 0.0:
         lack_b = _shared(lack_b, b, more)
     elif more < 0.0:
@@ -193,203 +184,62 @@ def marginal_error(plan: Plan, a: np.ndarray, b: np.ndarray) -> float:
     the product of the two costs at most :math:`8 r \langle a b^\top, C \rangle` where no cost is
     negative. Shrinking costs up to 3 r of the plan's own cost where one is.
 
-    Sums are taken number by number where they are not too many, so that what is exact is seen to
-    be.
+    Of few arcs the sums are exact, so that a plan between a set and itself is seen to be feasible.
 
     Examples
     --------
     >>> half = np.array([0.5, 0.5])
     >>> marginal_error(Plan(np.eye(2) / 2), half, half)
+    6.661338147750939e-16
+    >>> marginal_error(Plan.from_arcs([0, 1], [0, 1], half, (2, 2)), half, half)
     0.0
     """
-    if plan.count <= (EXACT_SUMS if plan.is_sparse else EXACT_DENSE):
-        off_a, off_b = _residuals(plan.arcs(), a, b)
-        return max(_share(off_a, a), _share(off_b, b))
-    return apparent_error(plan, a, b) + sum_error(plan) + abs(_surplus(a, b))
+    if isinstance(plan, LazyPlan):
+        return LAZY_MARGINALS
+    more = surplus(a, b)
+    if is_sparse(plan) and n_entries(plan) <= EXACT_SUMS:
+        rows, cols, mass = plan.arcs()
+        seen = max(_share(_lacks(rows, mass, a), a), _share(_lacks(cols, mass, b), b))
+        return seen * (1.0 + 4.0 * UNIT) + more
+    return apparent_error(plan, a, b) + sum_error(plan) + more
 
 
-def apparent_error(plan: Plan, a: np.ndarray, b: np.ndarray) -> float:
-    """Return the share by which marginals look wrong, as far as ordinary sums tell."""
-    return max(_share(a - plan.sum(axis=1), a), _share(b - plan.sum(axis=0), b))
-
-
-def sum_error(plan: Plan) -> float:
-    """Return by which share a plan's marginals may be further off than sums can tell."""
-    return 0.5 * (plan.longest + 4.0) * UNIT
-
-
-def _share(off: np.ndarray, weights: np.ndarray) -> float:
-    if not np.count_nonzero(off):
-        return 0.0
-    if np.count_nonzero(weights) == len(weights):
-        return float((np.abs(off) / weights).max())
-    some = weights > 0.0
-    return np.inf if off[~some].any() else float((np.abs(off[some]) / weights[some]).max())
-
-
-def _surplus(a: np.ndarray, b: np.ndarray) -> float:
-    """By which share the sum of a is more than that of b."""
-    return fsum([*a.tolist(), *(-b).tolist()]) / float(b.sum())
-
-
-def _residuals(arcs: Arcs, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return what lacks in rows and columns, to the last digit; b is scaled to the sum of a."""
-    rows, cols, mass = arcs
-    return _exact_lacks(rows, mass, a), _exact_lacks(cols, mass, b) + _surplus(a, b) * b
-
-
-def _exact_lacks(ends: np.ndarray, mass: np.ndarray, want: np.ndarray) -> np.ndarray:
-    if len(mass) > CUT_FROM:
-        return _cut_lacks(ends, mass, want)
+def _lacks(ends: np.ndarray, mass: np.ndarray, want: np.ndarray) -> np.ndarray:
+    """Return what rows or columns lack, to the last digit."""
     parts = [[weight] for weight in want.tolist()]
     for end, moved in zip(ends.tolist(), mass.tolist(), strict=True):
         parts[end].append(-moved)
     return np.array([fsum(part) for part in parts])
 
 
-def _cut_lacks(ends: np.ndarray, mass: np.ndarray, want: np.ndarray) -> np.ndarray:
-    """Return what lacks by sums of pieces of numbers, each a whole number of its own unit.
+def surplus(a: np.ndarray, b: np.ndarray) -> float:
+    """Return the share by which the sums of a and b differ."""
+    return abs(fsum([*a.tolist(), *(-b).tolist()])) / float(b.sum())
 
-    Sums of whole numbers are exact as long as they have no more than 53 bits: of masses up to one,
-    2^27 pieces of 26 bits are. What the last piece leaves is below 1e-46, and its sum exact enough.
+
+def apparent_error(plan: Plan, a: np.ndarray, b: np.ndarray) -> float:
+    """Return the share by which marginals look wrong, as far as ordinary sums tell."""
+    if isinstance(plan, LazyPlan):
+        return 0.0
+    return max(_share(a - plan.sum(axis=1), a), _share(b - plan.sum(axis=0), b))
+
+
+def sum_error(plan: Plan) -> float:
+    """Return by which share a plan's marginals may be further off than sums can tell.
+
+    The sum of k entries is off by at most k - 1 half units of itself, in whatever order it is
+    taken; its difference from the weight, and their quotient, by a few more.
     """
-    found, rest, unit = [], mass, 1.0
-    left = want
-    for _ in range(PIECES):
-        unit *= 2.0**-BITS
-        pieces, wanted = np.rint(rest / unit), np.rint(left / unit)
-        rest, left = rest - unit * pieces, left - unit * wanted
-        found.append(unit * (wanted - np.bincount(ends, pieces, len(want))))
-    found.append(left - np.bincount(ends, rest, len(want)))
-    return np.array([fsum(each) for each in np.array(found).T.tolist()])
+    if isinstance(plan, LazyPlan):
+        return LAZY_MARGINALS
+    longest = max(plan.shape)
+    if is_sparse(plan):
+        longest = max(int(np.bincount(ends).max(initial=0)) for ends in plan.arcs()[:2])
+    return 0.5 * (longest + 4.0) * UNIT
 
 
-class Settled(NamedTuple):
-    """A plan as arcs, and per arc how much more or less mass makes its marginals exact."""
-
-    rows: np.ndarray
-    cols: np.ndarray
-    mass: np.ndarray
-    off: np.ndarray
-
-    @property
-    def arcs(self) -> Arcs:
-        """Rows, columns and mass."""
-        return self.rows, self.cols, self.mass
-
-
-def settle(plan: Plan, a: np.ndarray, b: np.ndarray, units: float = 0.0) -> Settled | None:
-    """Make marginals exact by moving mass along the arcs that the plan has, and no others.
-
-    The arcs of largest mass that connect the points make a forest, on which what lacks anywhere is
-    moved to where it is too much: leaves first, each arc taking what its leaf lacks. Where a plan
-    must not use other arcs, because they are forbidden or cost a billion, this rounds it. The
-    arcs' `off` is what remains to be moved after the masses themselves were rounded: a plan with
-    exact marginals exists, and differs by that.
-
-    The weights of a tree's rows and columns may differ in sum by so many `units` in their last
-    place: weights that mean the same need not add up to the same. None comes out if the arcs admit
-    no plan with these marginals, or this forest none.
-
-    Examples
-    --------
-    >>> half = np.array([0.5, 0.5])
-    >>> settle(Plan(np.array([[0.3, 0.1], [0.0, 0.4]])), half, half).mass
-    array([0.5, 0. , 0.5])
-    """
-    if not plan.count <= SETTLED:
-        return None
-    rows, cols, mass = plan.arcs()
-    for _ in range(DROPS):
-        move = _forest_moves((rows, cols, mass), a, b, units)
-        if move is None:
-            return None
-        moved = mass + move
-        # Arcs that have to give more than they have are none of the plan's: try without them.
-        below = moved < -4.0 * UNIT * np.minimum(a[rows], b[cols])
-        if not below.any():
-            settled = np.maximum(moved, 0.0)
-            off = _forest_moves((rows, cols, settled), a, b, units)
-            if off is None:
-                return None
-            # A large move rounds a light arc to its own last place: what that left is moved again.
-            if (np.abs(off) > 4.0 * UNIT * np.minimum(a[rows], b[cols])).any():
-                again = np.maximum(settled + off, 0.0)
-                less = _forest_moves((rows, cols, again), a, b, units)
-                if less is not None and np.abs(less).max() <= np.abs(off).max():
-                    settled, off = again, less
-            below = settled + off < 0.0
-            if not below.any():
-                return Settled(rows, cols, settled, off)
-        rows, cols, mass = rows[~below], cols[~below], mass[~below]
-    return None
-
-
-def _forest_moves(arcs: Arcs, a: np.ndarray, b: np.ndarray, units: float) -> np.ndarray | None:
-    """Return what to add to each arc so that marginals are right; None if no forest does it."""
-    # It loads all of SciPy's sparse linear algebra, which few runs need.
-    from scipy.sparse import csgraph
-
-    rows, cols, mass = arcs
-    n, m = len(a), len(b)
-    size = n + m
-    # The heaviest arcs that connect: a minimum spanning forest by rank.
-    heaviest = np.argsort(-mass, kind="stable")
-    rank = np.empty(len(mass))
-    rank[heaviest] = np.arange(1.0, len(mass) + 1.0)
-    # SciPy 1.12 takes no wider indices here.
-    ends = (rows.astype(np.int32), (n + cols).astype(np.int32))
-    graph = sparse.csr_array((rank, ends), shape=(size, size))
-    forest = csgraph.minimum_spanning_tree(graph).tocoo()
-    count, part = csgraph.connected_components(forest, directed=False)
-    if not _balanced(part, count, a, b, units):
-        return None
-    # One more node joins the trees at their heaviest points, so that one walk from it visits all,
-    # and what rounding leaves over is where it is least.
-    by_weight = np.argsort(-np.concatenate([a, b]), kind="stable")
-    roots = by_weight[np.unique(part[by_weight], return_index=True)[1]]
-    ends = (
-        np.concatenate([forest.row, roots]),
-        np.concatenate([forest.col, np.full(count, size)]),
-    )
-    joined = sparse.csr_array((np.ones(len(ends[0])), ends), shape=(size + 1, size + 1))
-    order, parents = csgraph.breadth_first_order(joined, size, directed=False)
-    parents = parents.tolist()
-    lacks = np.concatenate([*_residuals(arcs, a, b), [0.0]]).tolist()
-    moves = np.zeros(len(mass))
-    ends_of = zip(forest.row.tolist(), forest.col.tolist(), strict=True)
-    where = dict(zip(ends_of, heaviest[forest.data.astype(int) - 1].tolist(), strict=True))
-    for node in reversed(order[1:].tolist()):
-        parent = parents[node]
-        lack = lacks[node]
-        at = where.get((node, parent) if node < n else (parent, node))
-        if at is not None:
-            moves[at] = lack
-        lacks[parent] -= lack
-    return moves
-
-
-def _balanced(part: np.ndarray, count: int, a: np.ndarray, b: np.ndarray, units: float) -> bool:
-    """Whether every tree's points have as much mass on one side as on the other.
-
-    Sums of rounded weights may differ where the weights they stand for do not, as in 3/6 and 1/2:
-    so sums are of whole numbers, and only their ratios are compared.
-    """
-    mine, yours = _whole_sums(a, part[: len(a)], count), _whole_sums(b, part[len(a) :], count)
-    all_mine, all_yours = sum(mine), sum(yours)
-    slack = Fraction(units * UNIT)
-    return all(
-        abs(x * all_yours - y * all_mine) <= slack * max(x * all_yours, y * all_mine)
-        for x, y in zip(mine, yours, strict=True)
-    )
-
-
-def _whole_sums(weights: np.ndarray, part: np.ndarray, count: int) -> list[int]:
-    """Sums of the weights of each part, exactly, in units of the smallest one's last place."""
-    digits, powers = np.frexp(weights)
-    least = int(powers.min())
-    sums = [0] * count
-    whole = (digits * 2.0**53).astype(np.int64).tolist()
-    for at, number, power in zip(part.tolist(), whole, (powers - least).tolist(), strict=True):
-        sums[at] += number << power
-    return sums
+def _share(off: np.ndarray, weights: np.ndarray) -> float:
+    some = weights > 0.0
+    if off[~some].any():
+        return np.inf
+    return float((np.abs(off[some]) / weights[some]).max(initial=0.0))

@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
-import array_api_compat.numpy
 import numpy as np
 
-from frot._base.arrays import UNIT
+from frot._base.arrays import UNIT, namespace
 from frot._base.errors import InputError, brief
 from frot._base.validate import check_count, check_finite, check_number, read_numbers
 
@@ -64,8 +63,8 @@ def capped_softmax(xp: Any, score: Any, k: int) -> Any:
 
     Examples
     --------
-    >>> import array_api_compat.numpy as xp
-    >>> capped_softmax(xp, np.log([[8.0, 1.0, 1.0]]), 2)
+    >>> score = np.log([[8.0, 1.0, 1.0]])
+    >>> capped_softmax(namespace(score), score, 2)
     array([[0.5 , 0.25, 0.25]])
     """
     with np.errstate(under="ignore"):
@@ -101,7 +100,7 @@ def _at_cap_host(xp: Any, score: np.ndarray, k: int) -> tuple[np.ndarray, np.nda
 
 
 def _at_cap(xp: Any, score: Any, k: int) -> tuple[Any, Any]:
-    """The same in any library: how many are at the cap is bisected."""
+    """The same in NumPy or PyTorch: how many are at the cap is bisected."""
     down = xp.sort(score, axis=1, descending=True)
     place = xp.cumulative_sum(xp.ones_like(score), axis=1) - 1.0
     nothing, one = xp.zeros_like(score[:, :1]), xp.ones_like(score)
@@ -210,7 +209,7 @@ class SimplexFamily:
             if self.log_prior is not None:
                 score = score + self.log_prior
             if self.k > 1:
-                alpha = capped_softmax(array_api_compat.numpy, score[None], self.k)[0]
+                alpha = capped_softmax(namespace(score), score[None], self.k)[0]
                 return level + float(alpha @ below) + self.reward(alpha), alpha
             top = float(score.max())
             weight = np.exp(score - top)
@@ -259,7 +258,7 @@ class SimplexFamily:
         if self.k == 1 or bool((alpha <= self.cap).all()):
             return alpha
         lifted = np.log(alpha + LIFT / len(alpha))
-        return capped_softmax(array_api_compat.numpy, lifted[None], self.k)[0]
+        return capped_softmax(namespace(lifted), lifted[None], self.k)[0]
 
     def upper(self, phi: np.ndarray, doubt: np.ndarray) -> float:
         """Bound what the best answer earns if each cost may be as much more as `doubt` says."""

@@ -22,39 +22,23 @@ import numpy as np
 
 from frot._base.arrays import to_numpy
 from frot._base.errors import SolverError
-from frot._base.stopping import check_deadline
-from frot.costs.protocol import UNIT, blocks
-from frot.plans.feasible import apparent_error, marginal_error, round_plan, settle, sum_error
-from frot.plans.plan import Plan
+from frot.costs.protocol import UNIT
+from frot.plans.feasible import apparent_error, marginal_error, round_plan, sum_error
+from frot.plans.plan import Plan, n_entries
 from frot.problem.adversary import SimplexFamily
 from frot.problem.problem import Problem
 
-# What a product below the smallest normal number may be off by; costs above the other are so much
-# larger that this is none of their last places.
-UNDERFLOW = float(np.finfo(float).smallest_subnormal)
-FAINT = 1e-250
-# Costs that are looked at for underflow at a time.
-FEW_BYTES = 500_000
+# Share of the mean cost that underflow may have taken from a bound, and more: no cost that matters
+# is below it, and products of smaller ones are off by less.
+FAINT = 1e-200
 # Entries whose temporaries stay in the cache.
 BLOCK = 500_000
-
-# Rounding is looked into where it is more than this share of a bound, and by so many arcs a point
-# at most.
-MATTERS = 2e-10
+# Marginals are summed exactly where what they might be off by costs more than this share.
 NO_MATTER = 1e-12
-SHARP_ARCS = 50
-# Share of a potential that is given for its rounding, and how much of the largest one's may be lost
-# before it is looked into.
-GIVES_WAY = 2e-13
-ROUNDED = 16.0 * UNIT
-# A point of less than this share of another's weight must not hold its potential down.
-LIGHTER = 1e-3
 # An interval of so many times what rounding explains is rounding.
 WITHIN_DOUBT = 4.0
 # Marginals that sums show to be right to this share need no rounding.
 FEW_UNITS = 4.0 * UNIT
-# Arcs that rounding added with more mass than this are no matter of rounding.
-LITTLE_MASS = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,17 +78,11 @@ def upper_bound(
     """
     if problem.marginals.soft:
         return _soft_upper(problem, plan)
-    seen = 0.0 if plan.proven_marginals is not None else apparent_error(plan, problem.a, problem.b)
+    seen = apparent_error(plan, problem.a, problem.b)
     if not rounded and seen > FEW_UNITS:
         whole, phi = round_plan(plan, problem.a, problem.b), None
-        best = _by_product(problem, whole, phi, apparent_error(whole, problem.a, problem.b))
-    else:
-        best = _by_product(problem, plan, phi, seen)
-    if plan.is_sparse and _rounding_matters(problem, plan, best):
-        along = _along_its_arcs(problem, plan, 0.0)
-        if along is not None and along.bound < best.bound:
-            return along
-    return best
+        return _by_product(problem, whole, phi, apparent_error(whole, problem.a, problem.b))
+    return _by_product(problem, plan, phi, seen)
 
 
 def _soft_upper(problem: Problem, plan: Plan) -> Upper:
@@ -125,13 +103,14 @@ def _soft_upper(problem: Problem, plan: Plan) -> Upper:
         )
     phi, masses = costs.inner(plan), (plan.sum(axis=1), plan.sum(axis=0))
     total = float(masses[0].sum())
-    share = (8.0 + 0.5 * plan.count) * UNIT
+    share = (8.0 + 0.5 * n_entries(plan)) * UNIT
     price = error = 0.0
     for side, weights, kept in zip(sides, (problem.a, problem.b), masses, strict=True):
         price += side.price(weights, kept)
         error += side.price_error(weights, kept, share)
     # Errors of costs are those of a unit mass; kept masses are right to some units each.
-    doubt = costs.doubt(phi, plan) * max(1.0, total) + 2.0 * share * total * problem.sizes
+    doubt = costs.doubt(phi, plan) * max(1.0, total)
+    doubt = doubt + (2.0 * share * total + FAINT) * problem.sizes
     value, _ = problem.adversary.best(phi)
     bound = problem.adversary.upper(phi, doubt + 4.0 * share * np.abs(phi)) + price + error
     return Upper(float(bound), float(value) + price, plan, phi)
@@ -141,117 +120,39 @@ def _no_plan(problem: Problem, plan: Plan) -> Upper:
     return Upper(np.inf, np.inf, plan, np.full(problem.shape[0], np.inf))
 
 
-def _rounding_matters(problem: Problem, plan: Plan, found: Upper) -> bool:
-    """Whether exact marginals cost a plan more than the last digits of its value."""
-    enough = MATTERS * abs(found.value)
-    if found.bound - found.value > enough:
-        return True
-    if plan is found.plan:
-        return False
-    m = problem.shape[2]
-    (old_rows, old_cols, _), (rows, cols, mass) = plan.arcs(), found.plan.arcs()
-    new = ~np.isin(rows * m + cols, old_rows * m + old_cols)
-    if not new.any() or mass[new].sum() > LITTLE_MASS:
-        return False
-    return float((np.abs(problem.costs.at(rows[new], cols[new])) @ mass[new]).max()) > enough
-
-
-def _marginal_share(problem: Problem, plan: Plan) -> float:
-    if plan.proven_marginals is not None:
-        return plan.proven_marginals
-    return marginal_error(plan, problem.a, problem.b)
-
-
 def _by_product(problem: Problem, plan: Plan, phi: np.ndarray | None, seen: float) -> Upper:
     """The bound of a plan whose marginals are right to a small share."""
     phi = problem.costs.inner(plan) if phi is None else to_numpy(phi)
-    share = plan.proven_marginals
-    if share is None:
-        share = seen + sum_error(plan) + 2.0 * problem.mass_error
+    share = seen + sum_error(plan) + 2.0 * problem.mass_error
     if 8.0 * share * float(problem.sizes.max()) > NO_MATTER * float(np.abs(phi).max()):
-        share = _marginal_share(problem, plan)
+        share = marginal_error(plan, problem.a, problem.b)
     return _upper(problem, plan, phi, _cost_doubt(problem, plan, phi, share))
 
 
 def marginal_doubt(problem: Problem, plan: Plan) -> np.ndarray:
     """Bound, (L,), what it costs to make a plan's marginals exact, as a share of a b^T does."""
-    return 8.0 * _marginal_share(problem, plan) * problem.sizes
+    return 8.0 * marginal_error(plan, problem.a, problem.b) * problem.sizes
 
 
 def cost_doubt(problem: Problem, plan: Plan, phi: np.ndarray) -> np.ndarray:
     """Bound, (L,), by how much more than `phi` a plan costs whose marginals are exact."""
-    doubt = _cost_doubt(problem, plan, phi, _marginal_share(problem, plan))
-    return with_underflow(problem, plan, phi, doubt + (problem.mass_error + UNIT) * np.abs(phi))
-
-
-def with_underflow(problem: Problem, plan: Plan, phi: np.ndarray, doubt: np.ndarray) -> np.ndarray:
-    """Add to the doubt in costs, (L,), what underflow may have taken from the faintest."""
-    faint = (np.abs(phi) + doubt < FAINT).nonzero()[0]
-    if len(faint):
-        doubt = doubt.copy()
-        doubt[faint] += _underflow(problem, plan, faint)
-    return doubt
+    doubt = _cost_doubt(problem, plan, phi, marginal_error(plan, problem.a, problem.b))
+    return doubt + (problem.mass_error + UNIT) * np.abs(phi)
 
 
 def _cost_doubt(problem: Problem, plan: Plan, phi: np.ndarray, share: float) -> np.ndarray:
-    doubt = problem.costs.doubt(phi, plan)
-    if share > 0.0:
-        doubt = doubt + 8.0 * share * problem.sizes
-        if not problem.costs.nonnegative:
-            # The plan is shrunk to a share 1 - 3 r before it is filled, and earns less.
-            doubt = doubt + 3.0 * share * np.abs(phi)
+    doubt = problem.costs.doubt(phi, plan) + (8.0 * share + FAINT) * problem.sizes
+    if not problem.costs.nonnegative:
+        # The plan is shrunk to a share 1 - 3 r before it is filled, and earns less.
+        doubt = doubt + 3.0 * share * np.abs(phi)
     return doubt
-
-
-def _along_its_arcs(problem: Problem, plan: Plan, units: float) -> Upper | None:
-    """The bound of a plan that is rounded along its own arcs, where that can be done."""
-    settled = settle(plan, problem.a, problem.b, units)
-    if settled is None:
-        return None
-    found = Plan.from_arcs(*settled.arcs, problem.shape[1:])
-    phi = problem.costs.inner(found)
-    moved = np.abs(settled.off)
-    some = np.flatnonzero(moved)
-    entries = problem.costs.at(settled.rows[some], settled.cols[some])
-    off = np.abs(entries) @ moved[some] * (1.0 + 16.0 * UNIT)
-    return _upper(problem, found, phi, problem.costs.doubt(phi, found) + 2.0 * off)
 
 
 def _upper(problem: Problem, plan: Plan, phi: np.ndarray, doubt: np.ndarray) -> Upper:
     value, alpha = problem.adversary.best(phi)
     # Masses sum to one but for their last places, which scale all costs alike.
-    sizes = np.abs(phi)
-    doubt = doubt + (problem.mass_error + UNIT) * sizes
-    faint = (sizes + doubt < FAINT).nonzero()[0]
-    more = 0.0
-    if len(faint) and (lost := _underflow(problem, plan, faint)).any():
-        doubt = doubt.copy()
-        doubt[faint] += lost
-        more = float(lost.max())
-    bound = problem.adversary.upper(phi, doubt) + more
-    return Upper(bound, float(value), plan, phi, alpha=alpha)
-
-
-def _underflow(problem: Problem, plan: Plan, groups: np.ndarray) -> np.ndarray:
-    """What underflow may have taken from the costs of a plan in some groups.
-
-    Nothing is lost of costs that are zero.
-    """
-    steps = plan.count + _steps(problem)
-    if not plan.is_sparse:
-        return steps * UNDERFLOW * (problem.sizes[groups] > 0.0)
-    rows, cols, _ = plan.arcs()
-    paid = [
-        problem.costs.at(rows, cols, groups[part]).any(axis=1)
-        for part in blocks(len(groups), 8 * len(rows), FEW_BYTES)
-    ]
-    return steps * UNDERFLOW * np.concatenate(paid)
-
-
-def _steps(problem: Problem) -> float:
-    """More products than a bound has that may underflow, each of them a unit mass at most."""
-    features = 0 if problem.points is None else problem.points[0].shape[1]
-    return 32.0 + sum(problem.shape) + features
+    doubt = doubt + (problem.mass_error + UNIT) * np.abs(phi)
+    return Upper(problem.adversary.upper(phi, doubt), float(value), plan, phi, alpha=alpha)
 
 
 def lower_bound(
@@ -272,22 +173,9 @@ def lower_bound(
         return _soft_lower(problem, alpha, g, mixed)
     a, b = problem.a, problem.b
     rounding = problem.costs.rounding(alpha)
-    signed = not problem.costs.nonnegative
-    relative = rounding.relative
-    f, g = _feasible_potentials(mixed, g, relative, b, signed)
+    f, g = _feasible_potentials(mixed, g, rounding.relative, b, not problem.costs.nonnegative)
     bound = _dot(a, f) + _dot(b, g)
     absolute = _weighed(a, rounding.rows) + _weighed(b, rounding.cols)
-    if absolute > MATTERS * abs(bound):
-        sharper = _sharpen(problem, alpha, mixed, f, g)
-        if sharper is not None:
-            mixed, relative, signed = sharper, 0.0, True
-            f, g = _feasible_potentials(mixed, g, relative, b, signed)
-            bound, absolute = _dot(a, f) + _dot(b, g), 0.0
-    if ROUNDED * float(np.abs(g).max()) > MATTERS * abs(bound):
-        # A far point's potential is rounded to more than those of the others may be worth.
-        other = _feasible_potentials(mixed, yielding(mixed, g, a, b), relative, b, signed)
-        if (found := _dot(a, other[0]) + _dot(b, other[1])) > bound:
-            bound, (f, g) = found, other
     if problem.costs.nonnegative and bound < 0.0:
         # Where no cost is negative, nothing proves more than these do.
         bound, f, g = 0.0, np.zeros_like(f), np.zeros_like(g)
@@ -301,8 +189,8 @@ def _lower(
     problem: Problem, bound: float, slack: float, alpha: np.ndarray, f: np.ndarray, g: np.ndarray
 ) -> Lower:
     """Take off a dual value what rounding may have added, and add what weights are paid."""
-    adversary, lost = problem.adversary, UNDERFLOW * _steps(problem)
-    slack += lost
+    adversary = problem.adversary
+    slack += FAINT * problem.mean_cost
     bound -= slack
     if problem.costs.nonnegative:
         bound = max(bound, 0.0)
@@ -310,7 +198,6 @@ def _lower(
     bound -= (4.0 * UNIT + abs(float(alpha.sum()) - 1.0)) * abs(bound)
     bound += adversary.reward(alpha)
     entropy = adversary.reward_rounding(bound, len(alpha))
-    entropy += lost if adversary.eta > 0.0 else 0.0
     return Lower(float(bound - entropy), alpha, f, g, slack + entropy)
 
 
@@ -391,50 +278,6 @@ def _feasible_potentials(
     return f, np.maximum(g, better - 4.0 * UNIT * np.abs(better))
 
 
-def _sharpen(
-    problem: Problem, alpha: np.ndarray, mixed: np.ndarray, f: np.ndarray, g: np.ndarray
-) -> np.ndarray | None:
-    """Return a matrix that is nowhere above the mixed cost, and sharp where it binds.
-
-    Far from binding, taking off the whole error costs nothing.
-    """
-    rounding = problem.costs.rounding(alpha)
-    off = np.broadcast_to(rounding.sums, mixed.shape)
-    rows, cols = np.nonzero(mixed <= f[:, None] + g + 4.0 * off)
-    if len(rows) > SHARP_ARCS * sum(mixed.shape):
-        return None
-    values = problem.costs.sharp(alpha, rows, cols)
-    if values is None:
-        return None
-    below = mixed - (off + rounding.relative * np.abs(mixed))
-    below[rows, cols] = np.maximum(below[rows, cols], values)
-    return below
-
-
-def yielding(mixed: np.ndarray, g: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return potentials g that no row holds down which weighs next to nothing of the column.
-
-    A far row of next to no weight can have any potential, and the column near it may weigh more.
-    Columns give way by what rounding may do to their costs, which is much to a near row's.
-
-    Examples
-    --------
-    >>> mixed = np.array([[0.0, 9.0], [9.0, 1.0]])
-    >>> found = yielding(mixed, np.zeros(2), np.array([1.0, 1e-30]), np.array([0.9, 0.1]))
-    >>> found.round(9)
-    array([0., 9.])
-    """
-    near = g - GIVES_WAY * np.abs(g)
-    held = np.full(mixed.shape[1], np.inf)
-    for part in _row_blocks(mixed):
-        block = mixed[part]
-        left = block - (block - near).min(axis=1)[:, None]
-        left[a[part, None] < LIGHTER * b] = np.inf
-        np.minimum(held, left.min(axis=0), out=held)
-    held = np.where(np.isfinite(held), held, g)
-    return held - GIVES_WAY * np.abs(held)
-
-
 def c_transforms(
     mixed: np.ndarray, g: np.ndarray, shrink: float = 0.0, signed: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -449,7 +292,6 @@ def c_transforms(
     (array([ 0., -1.]), array([0., 1.]))
     """
     if mixed.size <= BLOCK:
-        check_deadline()
         return _block_transforms(mixed, g, shrink, signed)
     f = np.empty(len(mixed))
     best = np.full(mixed.shape[1], np.inf)
@@ -477,7 +319,6 @@ def _row_blocks(mixed: np.ndarray) -> Iterator[slice]:
     """Cut rows so that temporaries stay in the cache instead of being (n, m) matrices again."""
     step = max(1, BLOCK // max(1, mixed.shape[1]))
     for start in range(0, len(mixed), step):
-        check_deadline()
         yield slice(start, start + step)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from frot._base.arrays import Home
 from frot._base.contract import gap_floor, relative_gap
 from frot.costs import MEMORY_BUDGET, Costs
 from frot.costs.protocol import blocks
@@ -192,5 +193,13 @@ class Problem:
             costs=self.costs.take(rows, cols),
             a=self.a[rows],
             b=self.b[cols],
-            points=None if points is None else (points[0][rows], points[1][cols]),
+            points=None if points is None else (_taken(points[0], rows), _taken(points[1], cols)),
         )
+
+
+def _taken(points: Any, index: np.ndarray) -> Any:
+    """Some rows of points of any library."""
+    if isinstance(points, np.ndarray):
+        return points[index]
+    home = Home.of(points)
+    return home.xp.take(points, home.indices(index), axis=0)

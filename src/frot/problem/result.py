@@ -18,8 +18,9 @@ from frot._base.arrays import Home, read_only, to_numpy
 from frot._base.contract import gap_floor, relative_gap
 from frot._base.errors import require
 from frot._base.files import write_archive
+from frot._base.stopping import Interrupted
 from frot.groups.groups import Groups
-from frot.plans.plan import Plan, PlanAt
+from frot.plans.plan import Plan, bring_plan, is_sparse, plan_kind
 from frot.problem.problem import Problem
 from frot.problem.unregularised import interval_without_eps
 
@@ -337,7 +338,7 @@ class Result:
         """
         if isinstance(self.alpha, np.ndarray) and isinstance(self.potentials[0], np.ndarray):
             return self
-        return self._moved(lambda array: np.array(to_numpy(array)), self.plan.numpy())
+        return self._moved(lambda array: np.array(to_numpy(array)), bring_plan(self.plan, None))
 
     def at(self, home: Home | None) -> Result:
         """Return the same result with its arrays where the user's are."""
@@ -350,8 +351,7 @@ class Result:
                 return home.bring(array)
             return home.xp.astype(array, home.dtype)
 
-        plan: Any = self.plan
-        return self._moved(bring, PlanAt(plan, home) if type(plan) is Plan else plan.at(home))
+        return self._moved(bring, bring_plan(self.plan, home))
 
     def _moved(self, bring: Callable[[Any], Any], plan: Plan) -> Result:
         """The same result with every array brought elsewhere."""
@@ -370,6 +370,8 @@ class Result:
         """Return the answer as text: value, interval, status and the heaviest groups."""
         n, m = self.plan.shape
         alpha, phi = to_numpy(self.alpha), to_numpy(self.phi)
+        # Lazy plans come back from a file as dense ones.
+        plan = plan_kind(self.plan) if is_sparse(self.plan) else "dense"
         title = f"Feature-robust transport of {n} to {m} points in {len(self.names)} groups"
         if self.chosen is not None:
             title = f"Transport of {n} to {m} points by {self.solver.partition('(')[0]}"
@@ -379,7 +381,7 @@ class Result:
             f"  interval  [{self.lower:.10g}, {self.upper:.10g}]  (gap {self.gap:.1e})",
             f"  status    {self.status}: {self.status.sentence}",
             f"  solver    {self._run_line()}",
-            f"  plan      {self.plan.nnz} arcs, mass {self.plan.sum():.6g}",
+            f"  plan      {plan}, mass {self.plan.sum():.6g}",
             *self._plain_line(),
             *self._mass_line(),
         ]
@@ -457,7 +459,7 @@ class Result:
             "solver": self.solver,
             "iterations": self.iterations,
             "points": [n, m],
-            "arcs": int(self.plan.nnz),
+            "arcs": len(self.plan.arcs()[2]) if is_sparse(self.plan) else None,
             "unregularised": [_finite(low), _finite(high)],
             "tau": [_finite(price) for price in self.tau],
             "penalty": self.penalty,
@@ -527,6 +529,29 @@ class Result:
         )
 
 
+def handed_out(result: Result, whole: Any = None) -> Any:
+    """Return a result, or the whole that it is a part of; after Ctrl-C raise `Interrupted` with it.
+
+    What works on results on their way out need not know: only doors call this, last of all.
+
+    Examples
+    --------
+    >>> import frot
+    >>> res = frot.solve([[0.0]], [[1.0]])
+    >>> handed_out(res) is res
+    True
+    >>> try:
+    ...     handed_out(replace(res, status=Status.INTERRUPTED))
+    ... except frot.Interrupted as stop:
+    ...     stop.result.value
+    1.0
+    """
+    found = result if whole is None else whole
+    if result.status is Status.INTERRUPTED:
+        raise Interrupted(found)
+    return found
+
+
 def _finite(value: float) -> float | None:
     """Return a number as JSON has it: None where it is infinite."""
     return float(value) if isfinite(value) else None
@@ -556,7 +581,7 @@ def arrays_of(result: Result, *, plan: bool = True) -> dict[str, Any]:
         "plain": result._known(),
         **{name: one for names, pair in pairs.items() for name, one in zip(names, pair)},  # noqa: B905
     }
-    if plan and host.plan.is_sparse:
+    if plan and is_sparse(host.plan):
         rows, cols, mass = host.plan.arcs()
         arrays |= {"plan_rows": rows, "plan_cols": cols, "plan_mass": mass}
         arrays["plan_shape"] = host.plan.shape

@@ -24,7 +24,7 @@ import numpy as np
 from frot._base.arrays import UNIT, to_numpy
 from frot.costs.protocol import blocks
 from frot.plans.lazy import LazyPlan
-from frot.plans.plan import Plan
+from frot.plans.plan import Plan, bring_plan
 from frot.problem.adversary import SimplexFamily
 from frot.problem.problem import Problem
 
@@ -131,7 +131,7 @@ def _plain_upper(problem: Problem, plan: Plan) -> float:
     geometry = problem.costs.geometry().double()
     home, (_, _, n, m) = geometry.home, geometry.shape
     # As it was proven: a user may have it in single precision.
-    plan = plan.at(home) if isinstance(plan, LazyPlan) else plan.numpy()
+    plan = bring_plan(plan, home if isinstance(plan, LazyPlan) else None)
     phi = 0.0
     for part in blocks(n, 8 * m):
         rows = home.bring(plan.rows(part)[None, :, :])

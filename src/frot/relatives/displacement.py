@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import eigh, qr
 
 from frot.costs.protocol import UNIT
-from frot.plans.plan import Plan
+from frot.plans.plan import Plan, n_entries
 from frot.problem.bounds import marginal_doubt
 from frot.relatives.pair import PointPair
 
@@ -108,7 +108,7 @@ class Displacements:
         values, vectors = eigh(V, subset_by_index=[size - k, size - 1])
         value = max(float(values.sum()), 0.0)
         total = float(np.trace(V))
-        units = 16.0 + 4.0 * float(np.sqrt(size + plan.count)) + 4.0 * averaged
+        units = 16.0 + 4.0 * float(np.sqrt(size + n_entries(plan))) + 4.0 * averaged
         rounding = units * UNIT * (total + float(np.sqrt(total * self.squares)))
         marginals = float(marginal_doubt(self.pair.problem, plan)[0])
         return Leading(value, value + rounding + marginals, vectors)

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import find_home, to_numpy
+from frot._base.arrays import adopt, find_home, to_numpy
 from frot._base.errors import InputError, SolverError
 from frot._base.spelling import second_names
-from frot._base.stopping import check_limits, finish
+from frot._base.stopping import check_limits
 from frot._base.validate import check_callable, check_costs, check_flag, check_names
 from frot.api.run import make_problem, on_support
 from frot.costs import StackedCosts
@@ -22,7 +22,7 @@ from frot.plans.feasible import fill, marginal_error, round_plan
 from frot.plans.plan import Plan
 from frot.problem.bounds import Lower, Upper, lower_bound
 from frot.problem.problem import Problem
-from frot.problem.result import Chosen, Result
+from frot.problem.result import Chosen, Result, handed_out
 from frot.problem.terms import check_terms
 from frot.solvers import EpigraphProgram
 from frot.solvers.drive import Callback, Offer, drive
@@ -78,6 +78,7 @@ def equitable(
     >>> round(res.value, 9), res.chosen.array.round(9)
     (0.75, array([0.75, 0.25]))
     """
+    C, a, b = map(adopt, (C, a, b), "Cab")
     home = find_home(C=C, a=a, b=b)
     stack = to_numpy(check_costs(C)).astype(float)
     if (stack < 0.0).any():
@@ -96,24 +97,20 @@ def equitable(
 
     def search(small: Problem, rows: np.ndarray, cols: np.ndarray) -> Result:
         split = _Split(small, stack[:, rows][:, :, cols])
-        return finish(
-            lambda: drive(
-                chain([split.first()], split.offers()),
-                small,
-                solver="equitable(HiGHS)",
-                tol=limits.tol,
-                max_iter=limits.max_iter,
-                time_limit=limits.time_limit,
-                callback=callback,
-                progress=progress,
-            ),
-            lambda result: replace(result, chosen=Chosen("costs", split.shares, labels)),
+        result = drive(
+            chain([split.first()], split.offers()),
+            small,
+            solver="equitable(HiGHS)",
+            tol=limits.tol,
+            max_iter=limits.max_iter,
+            time_limit=limits.time_limit,
+            callback=callback,
+            progress=progress,
         )
+        return replace(result, chosen=Chosen("costs", split.shares, labels))
 
-    return finish(
-        lambda: on_support(problem, search),
-        lambda result: replace(result, time=time.perf_counter() - begin).at(home),
-    )
+    result = replace(on_support(problem, search), time=time.perf_counter() - begin)
+    return handed_out(result.at(home))
 
 
 @dataclass(eq=False)

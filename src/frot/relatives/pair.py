@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frot._base.arrays import Home, find_home, to_numpy
+from frot._base.arrays import Home, adopt, find_home, to_numpy
 from frot._base.errors import InputError
 from frot._base.validate import (
     check_flag,
@@ -62,6 +62,7 @@ def check_pair(X: Any, Y: Any, a: Any, b: Any, normalise_weights: bool = False) 
                 f"{name}: has 3 dimensions, but points (n, d) are needed here; for a stack of "
                 "costs use frot.solve_costs"
             )
+    X, Y, a, b = map(adopt, (X, Y, a, b), "XYab")
     home = find_home(X=X, Y=Y, a=a, b=b)
     X, Y, columns = check_two_clouds(X, Y)
     check_flag(normalise_weights, "normalise_weights")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from frot._base.spelling import second_names
-from frot._base.stopping import check_limits, finish
+from frot._base.stopping import check_limits
 from frot._base.validate import check_callable, check_count, check_flag
 from frot.costs import FactoredCosts
 from frot.costs.protocol import UNIT
@@ -19,7 +19,7 @@ from frot.plans.feasible import round_plan
 from frot.plans.plan import Plan
 from frot.problem.bounds import Upper
 from frot.problem.problem import Problem
-from frot.problem.result import Chosen, Result
+from frot.problem.result import Chosen, Result, handed_out
 from frot.relatives.displacement import Displacements
 from frot.relatives.pair import ProvenPlan, check_pair, transport_at
 from frot.solvers.drive import Callback, Offer, bounds_from_points, drive
@@ -113,20 +113,18 @@ def srw(
     moments = Displacements.of(pair)
     # In fewer coordinates than k the subspace holds them all.
     ascent = _Ascent(moments, min(k, moments.features))
-    return finish(
-        lambda: drive(
-            ascent.offers(),
-            pair.problem,
-            solver=f"srw(k={k})",
-            tol=limits.tol,
-            max_iter=limits.max_iter,
-            time_limit=limits.time_limit,
-            callback=callback,
-            progress=progress,
-            before_any=ascent.before_any,
-        ),
-        lambda result: ascent.describe(result, time.perf_counter() - begin).at(pair.home),
+    result = drive(
+        ascent.offers(),
+        pair.problem,
+        solver=f"srw(k={k})",
+        tol=limits.tol,
+        max_iter=limits.max_iter,
+        time_limit=limits.time_limit,
+        callback=callback,
+        progress=progress,
+        before_any=ascent.before_any,
     )
+    return handed_out(ascent.describe(result, time.perf_counter() - begin).at(pair.home))
 
 
 def project_fantope(matrix: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from frot._base.errors import InputError
-from frot._base.stopping import finish
+from frot._base.stopping import Interrupted
 from frot._base.validate import check_number
 from frot.api.solve import solve
-from frot.problem.result import Chosen, Result
+from frot.problem.result import Chosen, Result, handed_out
 from frot.relatives.pair import check_pair
 
 
@@ -52,8 +52,9 @@ def wasserstein(
     home = check_pair(X, Y, None, None).home
     alpha = np.ones(1) if home is None else home.bring(np.ones(1))
 
-    def named(result: Result) -> Result:
-        solver = f"wasserstein(p={p:g}, {result.solver})"
-        return replace(result, solver=solver, chosen=Chosen("weights", alpha, result.names))
-
-    return finish(lambda: solve(X, Y, "all", p=p, metric=metric, **options), named)
+    try:
+        result = solve(X, Y, "all", p=p, metric=metric, **options)
+    except Interrupted as stop:
+        result = stop.result
+    name = f"wasserstein(p={p:g}, {result.solver})"
+    return handed_out(replace(result, solver=name, chosen=Chosen("weights", alpha, result.names)))

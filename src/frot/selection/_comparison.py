@@ -26,11 +26,10 @@ import numpy as np
 from scipy import sparse
 
 from frot._base.errors import InputError
-from frot._base.stopping import Interrupted, finish
 from frot.groups.groups import Groups
 from frot.plans.plan import Plan
 from frot.problem.adversary import SimplexFamily
-from frot.problem.result import Result
+from frot.problem.result import Result, Status, handed_out
 from frot.problem.terms import Relative
 from frot.selection._costs import BlockedCosts, pooled, pooling
 from frot.selection._effects import Effects, fold_change, measure
@@ -418,10 +417,8 @@ def transport(
         effects = None
     scaled = scale_sides(sides, data.settings.scaling, effects)
     costs = BlockedCosts(scaled, data.pooling(scaled.units.constant))
-    return finish(
-        lambda: _solved(costs, data, watch),
-        lambda result: _taken_apart(replace(found, rows=rows), costs, result),
-    )
+    result = _solved(costs, data, watch)
+    return handed_out(result, _taken_apart(replace(found, rows=rows), costs, result))
 
 
 def sort_shapes(found: Comparison, data: ComparedTable) -> Comparison:
@@ -490,11 +487,10 @@ def statistic_of(data: ComparedTable, contrast: Contrast, name: str) -> np.ndarr
     if name in WITHOUT_PLAN:
         assert alone is not None
         return costs.pooled(alone - (scaled.units.shift if name == "shape" else 0.0))
-    try:
-        result = _solved(costs, data)
-    except Interrupted:
+    result = _solved(costs, data)
+    if result.status is Status.INTERRUPTED:
         # One of many: what it had so far is no answer.
-        raise KeyboardInterrupt from None
+        raise KeyboardInterrupt
     if alone is not None:
         return np.maximum(result.phi - costs.pooled(alone), 0.0)
     found = result.alpha if name == "alpha" else result.phi

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from frot.costs.protocol import UNIT, Costs, Rounding, blocks, summation
 from frot.groups.groups import Groups
-from frot.plans.plan import Plan
+from frot.plans.plan import Plan, is_sparse, n_entries
 from frot.selection._scaling import CACHE_BYTES, Scaled
 
 # A plan with fewer entries than this share of n m is multiplied as a sparse matrix.
@@ -115,8 +115,8 @@ class BlockedCosts(Costs):
     def features(self, plan: Plan) -> np.ndarray:
         """Return the plan's cost in every feature, shape (d,)."""
         n, m = plan.shape
-        small = plan.is_sparse and plan.count < SPARSE_PLAN * n * m
-        matrix = plan._matrix() if small else plan.dense()
+        small = is_sparse(plan) and n_entries(plan) < SPARSE_PLAN * n * m
+        matrix = plan if small else plan.dense()
         found = np.empty(len(self.scaled.energy))
         for part in self.scaled.parts:
             x, y = self.scaled.block(part)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from frot.groups.groups import Groups
+from frot.plans.combine import combine_plans
 from frot.plans.feasible import fill
 from frot.plans.plan import Plan
 from frot.problem.adversary import Simplex, SimplexFamily
@@ -256,7 +257,7 @@ class _Mixture:
     def combined(self) -> Plan:
         """The current plan; what rounding took from the weights is put back."""
         weights = np.maximum(self.weights, 0.0)
-        return Plan.combine(self.plans, weights / weights.sum())
+        return combine_plans(self.plans, weights / weights.sum())
 
 
 class _Run:

@@ -12,6 +12,7 @@ import numpy as np
 from frot._base.errors import InputError, brief
 from frot._base.validate import check_choice, check_feature_names
 from frot.groups.groups import Groups
+from frot.plans.plan import plan_kind
 from frot.problem.result import Result
 from frot.show.page import (
     Cell,
@@ -291,7 +292,7 @@ def write_report(
                 "Groups",
                 f"{count:,}, of which {result.perplexity:.3g} in effect (exp of the entropy)",
             ),
-            ("Plan", f"{result.plan.nnz:,} arcs carrying mass {result.plan.sum():.6g}"),
+            ("Plan", f"{plan_kind(result.plan)}, mass {result.plan.sum():.6g}"),
             *_kept_mass(result),
             ("Run", f"{plural(result.iterations, 'iteration')} in {result.time:.3g} s"),
             ("Entropy of α, η", f"{result.eta:g}"),

@@ -17,7 +17,7 @@ from frot.solvers.drive import Callback, refuse_set
 from frot.solvers.entropic.entropic import Entropic
 from frot.solvers.exact.exact import SMOOTH_GROUPS, Exact
 from frot.solvers.frank_wolfe import FrankWolfe
-from frot.solvers.oracles import NetworkSimplex, Sinkhorn
+from frot.solvers.oracles import NetworkSimplex
 from frot.solvers.start import Start
 
 
@@ -51,7 +51,7 @@ class Solver(Protocol):
 
     @property
     def any_library(self) -> bool:
-        """Whether arrays of other libraries are worked on where they are."""
+        """Whether tensors are worked on where they are."""
         ...
 
     def __call__(
@@ -168,8 +168,6 @@ def _by_name(name: str, shape: tuple[int, ...], eta: float, eps: float) -> Solve
     if name not in SOLVERS:
         names = ", ".join(map(repr, ["auto", *SOLVERS]))
         raise InputError(f"solver: {brief(name)} is none of {names}, nor a solver like Exact()")
-    if name == "frank_wolfe" and eps > 0.0:
-        return FrankWolfe(oracle=Sinkhorn())
     return SOLVERS[name]
 
 

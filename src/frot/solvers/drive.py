@@ -14,14 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from frot._base.errors import InputError, warn_caller
-from frot._base.stopping import (
-    DeadlineError,
-    Interrupted,
-    deadline,
-    finish,
-    no_deadline,
-    seconds_left,
-)
+from frot._base.stopping import DeadlineError, deadline, no_deadline, seconds_left
 from frot.problem.adversary import GivenSet, SimplexFamily
 from frot.problem.bounds import (
     Lower,
@@ -33,7 +26,7 @@ from frot.problem.bounds import (
 )
 from frot.problem.marginals import refuse_penalty
 from frot.problem.problem import Problem
-from frot.problem.result import Progress, Result, Status
+from frot.problem.result import Progress, Result, Status, handed_out
 from frot.solvers.partial import Partial
 from frot.solvers.progress import progress_bar
 from frot.solvers.start import Start, first_plans
@@ -83,13 +76,8 @@ class Driven(ABC):
 
     @property
     def any_library(self) -> bool:
-        """Whether arrays of other libraries are worked on where they are."""
+        """Whether tensors are worked on where they are."""
         return False
-
-    @property
-    def end(self) -> Status:
-        """What it means that there are no more offers."""
-        return Status.STALLED
 
     @property
     def keep_last(self) -> bool:
@@ -119,7 +107,7 @@ class Driven(ABC):
         callback: Callback | None = None,
         progress: bool = False,
     ) -> Result:
-        """Solve `problem`."""
+        """Solve `problem`; after Ctrl-C `Interrupted` has the answer until then."""
         refuse_set(self, problem.adversary)
         refuse_penalty(self, problem.marginals)
         self.check(problem.shape, problem.adversary.eta, problem.eps)
@@ -128,9 +116,8 @@ class Driven(ABC):
             view = Partial.of(problem)
             whole, start = view.whole, view.start(start)
         offers = self.offers(whole, start)
-
-        def run() -> Result:
-            return drive(
+        try:
+            result = drive(
                 offers,
                 whole,
                 solver=repr(self),
@@ -141,15 +128,12 @@ class Driven(ABC):
                 progress=progress,
                 keep_last=self.keep_last,
                 before_any=self.before_any,
-                end=self.end,
                 view=view,
             )
-
-        try:
-            return finish(run, lambda result: self.complete(problem, result))
         finally:
             # Generators that were not run to their end still have something to say.
             getattr(offers, "close", lambda: None)()
+        return handed_out(self.complete(problem, result))
 
 
 def refuse_set(solver: Any, adversary: SimplexFamily | GivenSet) -> None:
@@ -173,27 +157,20 @@ def drive(
     progress: bool = False,
     keep_last: bool = False,
     before_any: Callable[[Problem], Offer] | None = None,
-    end: Status = Status.STALLED,
     view: Partial | None = None,
 ) -> Result:
     """Run an algorithm until its interval is within `tol` or a limit is met.
 
-    A callback that returns True stops the run; Ctrl-C ends it with the best answer so far, which
-    goes with the interrupt to whoever called. `keep_last` returns the last plan and the weights
-    that answer it instead of the best ones. `end` is what an algorithm says that has nothing more
-    to offer. `view` is the problem that `problem` stands for, where it does.
-
-    Raises
-    ------
-    Interrupted
-        After Ctrl-C, with the result.
+    A callback that returns True stops the run. Ctrl-C ends it, too: the result then has the status
+    INTERRUPTED, and whoever hands it out raises `Interrupted` with it (`handed_out`). `keep_last`
+    returns the last plan and the weights that answer it instead of the best ones. `view` is the
+    problem that `problem` stands for, where it does.
     """
     begin = time.perf_counter()
     known = _BestBounds(keep_last)
     history: list[Progress] = []
     iteration = rounded = 0
-    status = end
-    interrupt: KeyboardInterrupt | None = None
+    status = Status.STALLED
     try:
         with deadline(time_limit), progress_bar(tol, enabled=progress) as show:
             for offer in offers:
@@ -201,8 +178,7 @@ def drive(
                 problem = known.take(offer) or problem
                 stopped = False
                 if known.complete:
-                    now = known.progress(problem, iteration, time.perf_counter() - begin)
-                    now = now if view is None else view.tell(now)
+                    now = known.progress(problem, iteration, time.perf_counter() - begin, view)
                     if offer != NOTHING_NEW:
                         history.append(now)
                     show(now)
@@ -219,21 +195,20 @@ def drive(
                 if seconds_left() == 0.0:
                     status = Status.TIME_LIMIT
                     break
-    except KeyboardInterrupt as caught:
-        status, interrupt = Status.INTERRUPTED, caught
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
     except DeadlineError:
         status = Status.TIME_LIMIT
     if not known.complete:
         with no_deadline():
             problem = known.complete_by((before_any or bounds_from_points)(problem)) or problem
     upper, lower = known.bounds
-    last = known.progress(problem, iteration, time.perf_counter() - begin)
-    last = last if view is None else view.tell(last)
     refuse_contradiction(lower.bound, upper.bound, solver)
-    if status is not Status.INTERRUPTED and last.gap <= tol:
-        status = Status.CONVERGED
+    last = known.progress(problem, iteration, time.perf_counter() - begin, view)
     if not history or history[-1].gap != last.gap:
         history.append(last)
+    if status is not Status.INTERRUPTED and last.gap <= tol:
+        status = Status.CONVERGED
     result = Result(
         value=upper.value,
         lower=lower.bound,
@@ -256,11 +231,9 @@ def drive(
         **problem.owed,
     )
     result = result if view is None else view.result(result)
-    if interrupt is not None:
-        raise Interrupted(result) from interrupt
     # The paper's algorithm is a number of steps, and without a tolerance no more was asked for.
     as_asked = keep_last and tol == 0.0 and status is Status.MAX_ITER
-    if not status.ok and not as_asked:
+    if status not in (Status.CONVERGED, Status.INTERRUPTED) and not as_asked:
         warn_unfinished(result, tol)
     return result
 
@@ -311,11 +284,14 @@ class _BestBounds:
         doubt = upper.bound - upper.value + lower.slack
         return is_rounding(upper.bound - lower.bound, doubt)
 
-    def progress(self, problem: Problem, iteration: int, elapsed: float) -> Progress:
-        """Where the run stands."""
+    def progress(
+        self, problem: Problem, iteration: int, elapsed: float, view: Partial | None
+    ) -> Progress:
+        """Where the run stands, in the units of the problem that was asked for."""
         upper, lower = self.bounds
         gap = problem.gap(lower.bound, upper.bound)
-        return Progress(iteration, elapsed, lower.bound, upper.bound, gap)
+        now = Progress(iteration, elapsed, lower.bound, upper.bound, gap)
+        return now if view is None else view.tell(now)
 
 
 def _is_true(answer: object) -> bool:

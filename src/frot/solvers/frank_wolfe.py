@@ -12,9 +12,11 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from frot._base.arrays import quiet, to_numpy
+from frot._base.contract import check_eps_range
 from frot._base.errors import InputError, brief, warn_caller
 from frot._base.validate import check_choice
 from frot.costs import Costs
+from frot.plans.combine import combine_plans
 from frot.plans.feasible import round_plan
 from frot.plans.lazy import LazyPlan
 from frot.plans.plan import Plan
@@ -54,20 +56,18 @@ class OracleRun:
             return self._lazy_vertex(alpha)
         problem = self.problem
         mixed = problem.costs.mix(alpha)
-        warm = self._g if self.oracle.entropic else None
-        transport: Transport = self.oracle(mixed, problem.a, problem.b, problem.eps, warm)
+        transport: Transport = self.oracle(mixed, problem.a, problem.b, self._g)
         self._g = transport.g
         self.failures += not transport.converged
-        plan = transport.plan
-        if self.oracle.entropic:
-            plan = round_plan(plan, problem.a, problem.b)
+        plan = round_plan(transport.plan, problem.a, problem.b)
         lower = lower_bound(problem, alpha, transport.g, mixed)
         return CostedPlan(plan, problem.costs.inner(plan)), lower
 
     @cached_property
     def _entropic(self) -> EntropicRun:
         sweeps: Any = self.oracle
-        return EntropicRun(self.problem, sweeps.tol)
+        check_eps_range(self.problem.mean_cost, sweeps.eps)
+        return EntropicRun(self.problem.having(eps=sweeps.eps), sweeps.tol)
 
     def _lazy_vertex(self, alpha: np.ndarray) -> tuple[CostedPlan, Lower]:
         """Keep the plan as its potentials, so that an average of T plans costs T of these."""
@@ -115,9 +115,10 @@ class FrankWolfe(Driven):
     Parameters
     ----------
     oracle : Oracle
-        ``NetworkSimplex()`` (FW-EMD) or ``Sinkhorn()`` (FW-Sinkhorn, which needs eps > 0). With the
-        latter the subproblem is not solved exactly, so the gap does not close; the interval says
-        how far it is from the optimum of :math:`G_\eta`. Or an `Oracle` of your own.
+        ``NetworkSimplex()`` (the paper's FW-EMD) or ``Sinkhorn(eps=...)`` (its FW-Sinkhorn). With
+        the latter the subproblem is not solved exactly, so the gap does not close; the interval
+        says how far the plan is from the optimum of :math:`G_\eta`, which has no eps. Or an
+        `Oracle` of your own.
     step : {"fully_corrective", "line_search", "paper"}
         "paper": :math:`\gamma = 2 / (2 + t)`, and the last plan is returned, as in the paper. With
         ``tol=0`` it takes `max_iter` steps and gives no `ConvergenceWarning`.
@@ -185,19 +186,17 @@ class FrankWolfe(Driven):
 
     def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:
         """Refuse what this solver cannot do."""
-        if isinstance(self.oracle, type) or not hasattr(self.oracle, "entropic"):
+        if isinstance(self.oracle, type) or not callable(self.oracle):
             raise InputError(
                 f"oracle: {brief(self.oracle)} is not an oracle; use frot.NetworkSimplex() or "
-                "frot.Sinkhorn()"
+                "frot.Sinkhorn(eps=...)"
             )
         check_choice(self.step, "step", STEP_RULES)
-        if self.oracle.entropic and eps == 0.0:
+        if eps > 0.0:
             raise InputError(
-                f"eps: {self.oracle!r} needs eps > 0; pass eps=... or oracle=frot.NetworkSimplex()"
-            )
-        if not self.oracle.entropic and eps > 0.0:
-            raise InputError(
-                f"eps: {self.oracle!r} takes no eps; drop it or use oracle=frot.Sinkhorn()"
+                "eps: FrankWolfe solves eps = 0. For the problem with eps use "
+                "solver=frot.Entropic(); for the paper's FW-Sinkhorn drop eps and use "
+                "solver=frot.FrankWolfe(oracle=frot.Sinkhorn(eps=...))"
             )
         if eta == 0.0 and self.step != "fully_corrective":
             raise InputError(
@@ -219,7 +218,7 @@ def _moved(problem: Problem, at: Upper | None, to: CostedPlan, gamma: float) -> 
     """Return the plan a share gamma of the way; None stands for a plan that gamma = 1 discards."""
     if at is None or gamma == 1.0:
         return upper_bound(problem, to.plan, to.phi, rounded=True)
-    plan = LazyPlan.combine([at.plan, to.plan], [1.0 - gamma, gamma])
+    plan = combine_plans([at.plan, to.plan], [1.0 - gamma, gamma])
     phi = (1.0 - gamma) * at.phi + gamma * to.phi
     return upper_bound(problem, plan, phi, rounded=True)
 
@@ -297,11 +296,13 @@ def corrective_steps(run: OracleRun, start: Start, smoothing: float = SMOOTHING)
         if value < best_upper:
             best_upper = value
             used = weights > 1e-14
-            plan = LazyPlan.combine(
-                [at.plan for at, keep in zip(known, used, strict=True) if keep],
-                weights[used] / weights[used].sum(),
+            shares = weights[used] / weights[used].sum()
+            plan = combine_plans(
+                [at.plan for at, keep in zip(known, used, strict=True) if keep], shares
             )
-            upper = upper_bound(problem, plan, getattr(plan, "phi", None), rounded=True)
+            # A lazy plan's costs would take a pass over all entries.
+            phi = phis[:, used] @ shares if isinstance(plan, LazyPlan) else None
+            upper = upper_bound(problem, plan, phi, rounded=True)
         yield Offer(upper, lower)
         idle = 0 if improved else idle + 1
         if idle >= 20 or best_lower >= best_upper:

@@ -19,7 +19,7 @@ from frot.problem.result import Result
 
 
 def _host(values: Any) -> np.ndarray:
-    """Numbers of any library as NumPy's."""
+    """Numbers of a tensor or an array as NumPy's."""
     return np.asarray(to_numpy(values), dtype=float)
 
 

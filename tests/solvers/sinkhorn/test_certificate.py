@@ -228,8 +228,8 @@ class TestDegenerate:
     def test_an_eps_beyond_all_costs_leaves_the_problem_without_it_its_digits(self, b):
         """What has digits of eps only, as logarithms of weights, may not enter reduced costs."""
         costs = np.array([[[0.7, 0.2, 0.04]]])
-        sweeps = frot.FrankWolfe(oracle=frot.Sinkhorn())
-        result = frot.solve_costs(costs, b=np.array(b), eps=4e5, solver=sweeps)
+        sweeps = frot.FrankWolfe(oracle=frot.Sinkhorn(eps=4e5))
+        result = frot.solve_costs(costs, b=np.array(b), solver=sweeps)
         f, g = result.potentials
         assert (f[:, None] + g - costs[0]).max() <= 1e-15
         assert result.lower == pytest.approx(costs[0, 0] @ b, rel=1e-13)

@@ -26,7 +26,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from frot.costs.protocol import UNIT
-from frot.plans.plan import Plan
+from frot.plans.combine import combine_plans
 from frot.problem.adversary import simplex_of
 from frot.problem.bounds import (
     Lower,
@@ -34,7 +34,6 @@ from frot.problem.bounds import (
     cost_doubt,
     lower_bound,
     upper_bound,
-    yielding,
 )
 from frot.problem.problem import Problem
 from frot.solvers.drive import Offer
@@ -190,7 +189,7 @@ class _TransportPricing:
     def upper(self, plans: list[Priced], weights: np.ndarray) -> Upper:
         """The objective of a mixture of plans."""
         return upper_bound(
-            self.problem, Plan.combine([one.transport.plan for one in plans], weights)
+            self.problem, combine_plans([one.transport.plan for one in plans], weights)
         )
 
     def lower(self, at: Priced, g: np.ndarray) -> Lower:
@@ -215,26 +214,23 @@ def clipped_offers(
 ) -> Iterator[Offer]:
     """Offer lower bounds from potentials of costs cut at multiples of the value."""
     for cut in CUTS:
-        candidates = clipped_potentials(mixed, problem.a, problem.b, cut * abs(value))
-        yield Offer(None, max(map(prove, candidates), key=lambda lower: lower.bound))
+        g = clipped_potentials(mixed, problem.a, problem.b, cut * abs(value))
+        yield Offer(None, prove(g))
 
 
-def clipped_potentials(
-    mixed: np.ndarray, a: np.ndarray, b: np.ndarray, cut: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return potentials g of costs cut at some level, as they are and `yielding`.
+def clipped_potentials(mixed: np.ndarray, a: np.ndarray, b: np.ndarray, cut: float) -> np.ndarray:
+    """Return the potential g of costs cut at some level.
 
     Potentials of parts that only dear arcs connect may be as large as these, and cancel badly.
 
     Examples
     --------
     >>> half = np.array([0.5, 0.5])
-    >>> g, _ = clipped_potentials(np.array([[1.0, 1e15], [1e15, 2.0]]), half, half, 10.0)
+    >>> g = clipped_potentials(np.array([[1.0, 1e15], [1e15, 2.0]]), half, half, 10.0)
     >>> bool(np.ptp(g) <= 10.0)
     True
     """
-    g = NetworkSimplex()(np.minimum(mixed, cut), a, b).g
-    return g, yielding(mixed, g, a, b)
+    return NetworkSimplex()(np.minimum(mixed, cut), a, b).g
 
 
 class Game:

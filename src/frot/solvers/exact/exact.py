@@ -13,7 +13,7 @@ from frot._base.stopping import seconds_left
 from frot.costs.protocol import UNIT, Line
 from frot.plans.line import line_arcs, line_cost, line_potentials
 from frot.plans.plan import Plan
-from frot.problem.bounds import UNDERFLOW, Lower, Upper, lower_bound, upper_bound
+from frot.problem.bounds import FAINT, Lower, Upper, lower_bound, upper_bound
 from frot.problem.problem import Problem
 from frot.solvers._linear_program import EpigraphProgram
 from frot.solvers.drive import Driven, Offer
@@ -195,9 +195,7 @@ def on_a_line(problem: Problem, line: Line) -> Offer:
     rows, cols, mass = arcs
     cost = line_cost(x, y, arcs, p)
     error = (0.5 * len(mass) + 8.0 * p + 8.0) * UNIT * cost
-    if (x[rows] != y[cols]).any():
-        # Powers of small distances, and what little they weigh, may have been lost to underflow.
-        error += (2.0 * len(mass) + 16.0) * UNDERFLOW
+    error += FAINT * problem.mean_cost
     phi = np.array([cost])
     value, alpha = problem.adversary.best(phi)
     plan = Plan.from_arcs(rows, cols, mass, problem.shape[1:])

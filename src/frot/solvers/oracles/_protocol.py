@@ -27,18 +27,19 @@ class Transport(NamedTuple):
 
 
 class Oracle(Protocol):
-    """min over plans of <plan, M> (+ eps KL where the oracle has it).
+    """min over plans of <plan, M>, exactly or nearly.
 
-    Any object with these two members works; it is called with the mixed cost as a matrix. One whose
-    call does what sweeps on the potentials alone do may declare ``keeps_potentials = True``, with
+    Any function of this kind works; it is called with the mixed cost as a matrix. Its plan is made
+    feasible, and its g proves a lower bound, however far it is from the optimum. One whose call
+    does what sweeps on the potentials alone do may declare ``keeps_potentials = True``, with `eps`,
     `tol` and `max_iter`: it is then run on the costs as they are, and its plans are never formed.
 
     Examples
     --------
     >>> import frot
     >>> class Counting:
-    ...     entropic, calls = False, 0
-    ...     def __call__(self, M, a, b, eps=0.0, start=None):
+    ...     calls = 0
+    ...     def __call__(self, M, a, b, start=None):
     ...         self.calls += 1
     ...         return frot.NetworkSimplex()(M, a, b)
     >>> oracle = Counting()
@@ -47,17 +48,11 @@ class Oracle(Protocol):
     (0.0, 1)
     """
 
-    @property
-    def entropic(self) -> bool:
-        """Whether the oracle needs eps > 0."""
-        ...
-
     def __call__(
         self,
         M: np.ndarray,
         a: np.ndarray,
         b: np.ndarray,
-        eps: float = 0.0,
         start: np.ndarray | None = None,
     ) -> Transport:
         """Transport a to b at cost M; `start` is a potential g to begin from."""
@@ -70,7 +65,7 @@ def keeps_potentials(oracle: object) -> bool:
     Examples
     --------
     >>> import frot
-    >>> keeps_potentials(frot.Sinkhorn()), keeps_potentials(frot.NetworkSimplex())
+    >>> keeps_potentials(frot.Sinkhorn(eps=0.1)), keeps_potentials(frot.NetworkSimplex())
     (True, False)
     """
     return getattr(oracle, "keeps_potentials", False) is True

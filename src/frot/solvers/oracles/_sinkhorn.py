@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from frot._base.arrays import Home, to_numpy
-from frot._base.errors import InputError
 from frot._base.validate import check_count, check_number
 from frot.costs.stack import StackGeometry
 from frot.plans.plan import Plan
@@ -29,11 +28,16 @@ class Sinkhorn:
     The paper's algorithm 1 on the kernel :math:`e^{(f \oplus g - M)/\varepsilon}`, whose
     potentials take over whatever the scalings cannot hold, so that small eps neither underflow
     nor lose mass; over-relaxed, and in double precision finished by Newton steps where sweeps are
-    slow and the matrix is small. M may be of any array library, float32 or float64. The test is
+    slow and the matrix is small. M may be NumPy's or PyTorch's, float32 or float64. The test is
     on the marginals themselves, :math:`\|\Pi^\top 1 - b\|_1 \le tol` with the rows exact.
+
+    As an oracle of `FrankWolfe` it is an inexact one: eps is its own and no part of the problem, of
+    which an interval is proven for eps = 0. For the problem with eps use `Entropic`.
 
     Parameters
     ----------
+    eps : float
+        Entropy of the plan, in units of cost, above zero.
     tol : float
         Mass that may be in the wrong column.
     max_iter : int
@@ -43,23 +47,20 @@ class Sinkhorn:
     --------
     >>> import numpy as np
     >>> half = np.array([0.5, 0.5])
-    >>> plan = Sinkhorn()(np.array([[0.0, 1.0], [1.0, 0.0]]), half, half, eps=1e-3).plan
+    >>> plan = Sinkhorn(eps=1e-3)(np.array([[0.0, 1.0], [1.0, 0.0]]), half, half).plan
     >>> np.asarray(plan).round(6)
     array([[0.5, 0. ],
            [0. , 0.5]])
     """
 
+    eps: float
     tol: float = 1e-6
     max_iter: int = 10_000
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "eps", check_number(self.eps, "eps", strict=True))
         object.__setattr__(self, "tol", check_number(self.tol, "tol", strict=True))
         object.__setattr__(self, "max_iter", check_count(self.max_iter, "max_iter"))
-
-    @property
-    def entropic(self) -> bool:
-        """Needs eps > 0."""
-        return True
 
     @property
     def keeps_potentials(self) -> bool:
@@ -71,13 +72,10 @@ class Sinkhorn:
         M: Any,
         a: Any,
         b: Any,
-        eps: float = 0.0,
         start: Any = None,
     ) -> Transport:
         """Return the entropic plan and its potentials."""
-        if not eps > 0.0:
-            raise InputError("eps: Sinkhorn needs eps > 0; pass eps=... or use NetworkSimplex()")
-        engine = self._engine(M, a, b, eps)
+        engine = self._engine(M, a, b, self.eps)
         terms = engine.terms
         home, left = terms.home, min(self.max_iter, SWEEPS_FIRST)
         one = home.xp.ones((1, 1), dtype=home.dtype, device=home.device)

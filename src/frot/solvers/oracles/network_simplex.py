@@ -22,9 +22,8 @@ import numpy as np
 from frot._base.errors import SolverError
 from frot._base.stopping import DeadlineError, seconds_left
 from frot._base.validate import check_count
-from frot.plans.feasible import UNIT, apparent_error, round_plan, settle
+from frot.plans.feasible import UNIT, apparent_error, round_plan
 from frot.plans.plan import Plan
-from frot.problem.bounds import LIGHTER
 from frot.solvers.oracles._protocol import Transport
 
 # What POT calls the module, and the name of ours to load it under.
@@ -42,6 +41,8 @@ CAP_DIGITS = 4.0
 # Points are light below this share of a uniform weight; units in the last place that marginals may
 # be off by.
 LIGHT, UNITS = 0.25, 16.0
+# A point of less than this share of another's weight must not hold its potential down.
+LIGHTER = 1e-3
 # What it pays to take off less for.
 MUCH_LESS = 1e-3
 # How much lower costs are cut each time they are seen closer.
@@ -78,17 +79,11 @@ class NetworkSimplex:
         if self.max_iter is not None:
             object.__setattr__(self, "max_iter", check_count(self.max_iter, "max_iter"))
 
-    @property
-    def entropic(self) -> bool:
-        """Takes no eps."""
-        return False
-
     def __call__(
         self,
         M: np.ndarray,
         a: np.ndarray,
         b: np.ndarray,
-        eps: float = 0.0,
         start: np.ndarray | None = None,
     ) -> Transport:
         """Return a vertex plan (at most n + m - 1 arcs) and optimal potentials."""
@@ -131,9 +126,7 @@ class NetworkSimplex:
             used &= np.inf > M
         where = used.ravel().nonzero()[0]
         rows = where // m
-        plan = Plan.from_arcs(
-            rows, where - m * rows, flow.plan.ravel()[where], (n, m), in_order=True
-        )
+        plan = Plan.from_arcs(rows, where - m * rows, flow.plan.ravel()[where], (n, m))
         if light:
             plan = _relative_to_weights(plan, M, a, b)
         return Transport(plan, f, g, flow.solved)
@@ -176,9 +169,6 @@ def _relative_to_weights(plan: Plan, M: np.ndarray, a: np.ndarray, b: np.ndarray
     """Make the marginals of light points right, too: POT's are to units of the whole mass."""
     if apparent_error(plan, a, b) <= UNITS * UNIT:
         return plan
-    settled = settle(plan, a, b, UNITS)
-    if settled is not None:
-        return Plan.from_arcs(*settled.arcs, M.shape)
     return plan if np.isinf(M).any() else round_plan(plan, a, b)
 
 

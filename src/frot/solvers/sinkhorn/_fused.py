@@ -34,7 +34,6 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any
 
-import array_api_compat
 import numpy as np
 
 from frot._base.arrays import has_triton, quiet, to_numpy
@@ -89,7 +88,7 @@ class FusedEngine(StreamEngine):
         home = geometry.home
         suits = (
             isinstance(geometry, PointGeometry)
-            and array_api_compat.is_torch_namespace(home.xp)
+            and home.library == "torch"
             and str(home.device).startswith("cuda")
             and geometry.X.shape[2] <= MOST_FEATURES
             and terms.single_safe

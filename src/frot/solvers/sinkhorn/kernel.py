@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import array_api_compat
 import numpy as np
 
 from frot._base.arrays import Home, quiet, read_only
@@ -208,11 +207,7 @@ def exp_of(array: Any) -> Any:
 
     Memory that is new to a process costs as much as a pass over it.
     """
-    if array_api_compat.is_torch_array(array):
-        return array.exp_()
-    if isinstance(array, np.ndarray):
-        return np.exp(array, out=array)
-    return array_api_compat.array_namespace(array).exp(array)
+    return np.exp(array, out=array) if isinstance(array, np.ndarray) else array.exp_()
 
 
 def _less(bias: Any, array: Any) -> Any:

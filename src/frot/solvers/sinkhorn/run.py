@@ -104,7 +104,7 @@ class EntropicRun:
         ranks = []
         if bool(precise.terms.home.xp.any(proof.left > 0.0)):
             ranks = [(proof.left[0, :], proof.right[0, :])]
-        return LazyPlan([(float(proof.weight[0]), gibbs)], ranks, proof.phi[0, :])
+        return LazyPlan([(float(proof.weight[0]), gibbs)], ranks)
 
     def upper(self, proof: Certificate) -> Upper:
         """The objective of the plan, as far as the proof has summed it."""
