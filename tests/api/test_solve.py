@@ -323,3 +323,20 @@ def test_means_that_cancel_are_not_divided_by():
     assert result.upper - result.lower <= 1e-12
     # Of the last group alone the mean is not zero: two of six, which becomes one.
     np.testing.assert_allclose(result.phi, [0.0, 0.0, 1.0], atol=1e-12)
+
+
+def test_the_fourth_power_of_distances_is_warned_of():
+    X, Y = np.zeros((2, 1)), np.full((2, 1), 2.0)
+    with pytest.warns(frot.DataWarning, match="fourth power"):
+        assert frot.solve(X, Y, p=2).value == pytest.approx(16.0)
+    # Warnings are errors here.
+    assert frot.solve(X, Y, p=2, metric="euclidean").value == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize("eps", [1e308, 1e16])
+def test_an_eps_beside_which_costs_are_rounding_is_refused(eps):
+    X = np.random.default_rng(0).normal(size=(5, 2))
+    with pytest.raises(frot.InputError, match=r"^eps: .* is too large"):
+        frot.solve(X, X + 1.0, eps=eps)
+    with pytest.raises(frot.InputError, match=r"eps: .* is too large"):
+        frot.solve_batch(X[None], X[None] + 1.0, eps=eps)

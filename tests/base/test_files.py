@@ -1,7 +1,12 @@
+from __future__ import annotations
+
+import io
 import os
 import stat
 import sys
+import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -133,6 +138,89 @@ def test_flows_come_back_from_every_format(tmp_path):
     for suffix in ("npz", "npy", "flo"):
         again = frot.load(Flow.still((3, 4)).save(tmp_path / f"still.{suffix}"))
         np.testing.assert_array_equal(again.points, Flow.still((3, 4)).points)
+
+
+def saved(kind: str, path: Path) -> Path:
+    if kind == "batch":
+        return frot.solve_batch(X[None], Y[None], GROUPS, eps=0.5).save(path)
+    if kind == "flow":
+        return Flow.still((3, 4)).save(path)
+    options: dict[str, Any] = {"lazy": {"eps": 0.5}, "sparse": {"eta": 1.0}}[kind]
+    return frot.solve(X, Y, GROUPS, **options).save(path)
+
+
+def damaged(path: Path, rng: np.random.Generator) -> bytes:
+    """The file with bytes flipped, cut, or with members swapped, changed, renamed or left out."""
+    content = bytearray(path.read_bytes())
+    how = int(rng.integers(8))
+    if how == 0:
+        for place in rng.integers(len(content), size=int(rng.integers(1, 4))):
+            content[place] ^= int(rng.integers(1, 256))
+        return bytes(content)
+    if how == 1:
+        return bytes(content[: int(rng.integers(len(content)))])
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    first, second = rng.choice(list(arrays), 2, replace=False)
+    array = arrays[first]
+    if how == 2:
+        arrays[first], arrays[second] = arrays[second], arrays[first]
+    elif how == 3:
+        del arrays[first]
+    elif how == 4:
+        arrays[first] = np.ones(
+            array.shape, str(rng.choice(["U9", "float16", "complex128", "bool"]))
+        )
+    elif how == 5:
+        arrays[first] = np.stack([array, array])
+    elif how == 6:
+        arrays["kind"] = np.array(rng.choice(["result", "batch", "match", "flow", "7"]))
+    else:
+        arrays[first] = np.array(rng.choice(np.array([-1.0, np.nan, 1e300])))
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["lazy", "sparse", "batch", "flow"])
+def test_a_damaged_file_is_refused_or_read_as_it_was(kind: str, tmp_path):
+    whole, broken = saved(kind, tmp_path / "whole.npz"), tmp_path / "broken.npz"
+    expected, refused = frot.load(whole), 0
+    with np.load(whole) as stored:
+        arrays = dict(stored)
+    for seed in range(100):
+        broken.write_bytes(damaged(whole, np.random.default_rng(seed)))
+        try:
+            again = frot.load(broken)
+        except frot.InputError:
+            refused += 1
+            continue
+        assert type(again) is type(expected)
+        # What was hit is nothing that is read: a time stamp of the archive, or an equal value.
+        again.save(tmp_path / "again.npz")
+        with np.load(tmp_path / "again.npz") as stored:
+            assert stored.files == list(arrays)
+            for name, array in arrays.items():
+                np.testing.assert_array_equal(stored[name], array)
+    assert refused >= 80
+
+
+def test_sizes_are_looked_at_before_anything_is_unpacked(tmp_path, monkeypatch):
+    path = tmp_path / "huge.npz"
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f8", "fortran_order": False, "shape": (10**15,)}
+    )
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("value.npy", header.getvalue() + bytes(8))
+    monkeypatch.setattr(np.lib.format, "read_array", lambda *_, **__: pytest.fail("it was read"))
+    with pytest.raises(frot.InputError, match="which is not its size"):
+        frot.load(path)
+
+
+def test_a_path_too_long_for_the_system_is_bad_input(tmp_path):
+    with pytest.raises(frot.InputError):
+        frot.load(tmp_path / ("x" * 5_000))
 
 
 def test_what_is_no_file_of_frots(tmp_path):

@@ -180,8 +180,6 @@ class TestBoundsOfAnything:
 
 
 class TestFarPoints:
-    """A far point's potential is rounded to much, which those near the others must not pay."""
-
     def test_potentials_prove_what_is_said(self):
         # These prove less than nothing, where no cost is negative.
         costs = StackedCosts(np.array([[[0.0, 1e9], [0.0, 0.0]]]))

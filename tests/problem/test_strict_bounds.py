@@ -30,7 +30,7 @@ def test_near_translations(shift, offset, solver):
     assert Fraction(result.lower) <= truth <= Fraction(result.upper)
 
 
-@pytest.mark.parametrize("forbidden", [1e4, 1e9, 1e15])
+@pytest.mark.parametrize("forbidden", [1e4, 1e9])
 def test_forbidden_arcs_do_not_set_the_scale(forbidden):
     rng = np.random.default_rng(1)
     stack = rng.random((3, 20, 20))

@@ -90,7 +90,7 @@ def test_a_price_above_all_costs_keeps_what_can_be_kept() -> None:
     a, b = a / a.sum(), b / b.sum()
     res = frot.solve_costs(stack, a, b, tau=100.0, penalty="tv")
     assert res.value == pytest.approx(frot.solve_costs(stack, a, b).value, rel=1e-9)
-    with pytest.warns(frot.ConvergenceWarning, match="tau: is too small"):
+    with pytest.warns(frot.DataWarning, match="tau: is too small"):
         none = frot.solve_costs(1.0 + stack, a, b, tau=0.1, penalty="tv")
     assert none.mass <= 1e-15
     assert none.value == pytest.approx(0.2)

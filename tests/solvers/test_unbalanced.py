@@ -269,11 +269,11 @@ def test_without_time_there_is_an_interval(eps: float, tau: Any) -> None:
 def test_a_price_that_destroys_all_is_told_with_one_that_does_not(penalty: str) -> None:
     rng = np.random.default_rng(11)
     X, Y = rng.normal(size=(40, 4)), 1.0 + rng.normal(size=(30, 4))
-    with pytest.warns(frot.ConvergenceWarning, match=r"tau: is too small") as told:
+    with pytest.warns(frot.DataWarning, match=r"tau: is too small") as told:
         frot.solve(X, Y, tau=1e-3, penalty=penalty)
     (price,) = re.findall(r"tau=(\S+) would keep", str(told[0].message))
     assert 0.2 < frot.solve(X, Y, tau=float(price), penalty=penalty).mass < 0.8
-    with pytest.warns(frot.ConvergenceWarning, match=r"tau: is too small"):
+    with pytest.warns(frot.DataWarning, match=r"tau: is too small"):
         frot.solve(X, Y, tau=1e-7, penalty=penalty, tol=1e-7)
 
 
@@ -281,7 +281,7 @@ def test_members_that_keep_next_to_nothing_are_told() -> None:
     rng = np.random.default_rng(11)
     X = rng.normal(size=(2, 20, 4))
     Y = X + np.array([0.0, 50.0])[:, None, None]
-    with pytest.warns(frot.ConvergenceWarning, match=r"1 of 2 members kept .* on member 1 names"):
+    with pytest.warns(frot.DataWarning, match=r"1 of 2 members kept .* on member 1 names"):
         found = frot.solve_batch(X, Y, tau=1.0, eps=0.01)
     assert found[1].mass < 0.01 < 0.5 < found[0].mass
     with pytest.warns(frot.ConvergenceWarning, match=r"tau=\S+ would keep about half"):

@@ -146,7 +146,7 @@ def check_cost_range(mean: float, largest: float, who: str = "costs") -> None:
 
 
 def check_eps_range(mean: float, eps: float, who: str = "costs") -> None:
-    """Refuse an eps by which costs cannot be divided.
+    """Refuse an eps by which costs cannot be divided, or beside which they are rounding.
 
     Examples
     --------
@@ -155,7 +155,17 @@ def check_eps_range(mean: float, eps: float, who: str = "costs") -> None:
     Traceback (most recent call last):
     ...
     frot.InputError: eps: 1e-150 is too small to divide the costs by, 1 on average; pass a larger...
+    >>> check_eps_range(1.0, 1e308)
+    Traceback (most recent call last):
+    ...
+    frot.InputError: eps: 1e+308 is too large to see costs of 1 on average beside...
     """
+    most = LARGEST * (mean or 1.0)
+    if eps > most:
+        raise InputError(
+            f"eps: {eps:.3g} is too large to see {who} of {mean:.3g} on average beside it; pass "
+            f"at most {most:.3g}"
+        )
     if 0.0 < eps < max(LEAST_MEAN * mean, LEAST_MEAN**2):
         raise InputError(
             f"eps: {eps:.3g} is too small to divide the {who} by, {mean:.3g} on average; pass a "
@@ -176,6 +186,7 @@ def check_batch_range(means: np.ndarray, largest: np.ndarray, epss: np.ndarray, 
     within = (means >= LEAST_MEAN) & (means <= MOST_MEAN) & (largest <= LARGEST * means)
     within |= (means == 0.0) & (largest == 0.0)
     within &= (epss == 0.0) | (epss >= np.maximum(LEAST_MEAN * means, LEAST_MEAN**2))
+    within &= epss <= LARGEST * np.where(means > 0.0, means, 1.0)
     for index in np.flatnonzero(~within)[:1].tolist():
         mean, member = float(means[index]), who.format(index=index)
         check_cost_range(mean, float(largest[index]), f"{member}: the costs")

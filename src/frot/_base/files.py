@@ -1,12 +1,14 @@
 """Files written atomically: checks of paths, the archives of every ``save``, and `load`.
 
 An answer is saved as an ``.npz`` of plain arrays, one of which, ``kind``, says what it holds. There
-are no pickles in it, so that reading a file from elsewhere runs no code.
+are no pickles in it, so that reading a file from elsewhere runs no code. Another, ``checksum``, is
+a hash of all others with their names, types and shapes: a file that was changed is not read.
 """
 
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import tempfile
 import zipfile
@@ -18,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from frot._base.errors import InputError, MissingDependencyError, brief
+from frot._base.fingerprint import fingerprint
 from frot._base.validate import check_choice
 
 
@@ -95,9 +98,49 @@ def write_archive(path: Any, kind: str, arrays: Mapping[str, Any]) -> Path:
     kept: dict[str, Any] = {
         name: np.asarray(array) for name, array in arrays.items() if array is not None
     }
+    kept["kind"] = np.array(kind)
     with replacing(path) as draft:
-        np.savez_compressed(draft, kind=np.array(kind), **kept)
+        np.savez_compressed(draft, checksum=np.array(fingerprint(**kept)), **kept)
     return path
+
+
+# Deflate makes nothing smaller by more than this factor.
+MOST_DEFLATED = 1032
+
+
+def read_archive(path: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of an archive, among them its kind; ValueError if anything was changed.
+
+    What sizes its members state is held against the file before any of them is unpacked.
+    """
+    if not zipfile.is_zipfile(path):
+        raise ValueError("it is no .npz file")
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        stated, most = sum(one.file_size for one in members), MOST_DEFLATED * path.stat().st_size
+        if stated > most:
+            raise ValueError(f"its members state {stated} bytes, more than the file can hold")
+        if len({one.filename for one in members}) != len(members):
+            raise ValueError("a member is there twice")
+        arrays = {one.filename.removesuffix(".npy"): _read_array(archive, one) for one in members}
+    checksum = str(arrays.pop("checksum"))
+    if checksum != fingerprint(**arrays):
+        raise ValueError("its checksum is wrong: it was changed after it was saved")
+    return arrays
+
+
+def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+    """Read one array, whose header has to state the size that the member has."""
+    with archive.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        if version != (1, 0):
+            raise ValueError(f"{member.filename} is of format {version}")
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+        size = math.prod(shape) * dtype.itemsize
+        if dtype.hasobject or min(shape, default=0) < 0 or file.tell() + size != member.file_size:
+            raise ValueError(f"{member.filename} states shape {shape}, which is not its size")
+    with archive.open(member) as file:
+        return np.lib.format.read_array(file, allow_pickle=False)
 
 
 def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
@@ -130,23 +173,24 @@ def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
     path = check_path(path)
     if kind is not None:
         check_choice(kind, "kind", tuple(READERS))
-    if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
+    try:
+        there, folder = path.is_file(), path.is_dir()
+    except OSError as error:
+        raise InputError(f"path: {brief(str(path))} cannot be read: {error.strerror}") from None
+    if not there:
+        what = "is a folder" if folder else "does not exist"
         raise InputError(f"{path} {what}; give a file that a save of frot wrote")
     if path.suffix.lower() in FLOWS and kind in (None, "flow"):
         return importlib.import_module(READERS["flow"]).read_flow(path)
     try:
-        if not zipfile.is_zipfile(path):
-            raise ValueError("it is no .npz file")
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
+        arrays = read_archive(path)
         found = str(arrays.pop("kind"))
         if found not in READERS:
             raise ValueError(f"it holds a {brief(found)}, which this version cannot read")
         if kind not in (None, found):
             raise ValueError(f"it holds a {found}, not a {kind}")
         return importlib.import_module(READERS[found]).rebuilt(arrays)
-    except (MemoryError, MissingDependencyError):
+    except MissingDependencyError:
         raise
     except Exception as error:
         # Damaged files make the decoders of zip, NumPy and JSON raise almost anything.

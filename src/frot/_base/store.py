@@ -24,7 +24,7 @@ CHECKPOINT_1 = b"frot checkpoint 1\n"
 # Seconds to wait for another process that is writing; a write takes milliseconds.
 WAIT = 30.0
 # What reading a file raises that is no store, or a damaged one.
-TROUBLE = (sqlite3.Error, ValueError, KeyError)
+TROUBLE = (sqlite3.Error, ValueError, KeyError, TypeError, RecursionError, OverflowError)
 TABLES = (
     "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE pieces (work TEXT, key, value BLOB NOT NULL, checksum INTEGER NOT NULL, "
@@ -133,10 +133,11 @@ class Store:
             rows = self._file.execute(query, (work,)).fetchall()
         except TROUBLE as error:
             raise self._trouble(error) from None
+        # SQLite keeps any type in any column; of a damaged file it need not be bytes.
         return {
             key: _unpacked(content)
             for key, content, checksum in rows
-            if checksum == _checksum(work, key, content)
+            if isinstance(content, bytes) and checksum == _checksum(work, key, content)
         }
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from frot._base.arrays import Home, to_numpy
 from frot._base.contract import check_cost_range, check_eps_range
-from frot._base.errors import warn_caller
+from frot._base.errors import DataWarning, warn_caller
 from frot._base.stopping import Interrupted
 from frot._base.validate import check_callable, check_flag
 from frot.api.normalise import normalise_costs
@@ -217,10 +217,12 @@ def warn_if_destroyed(problem: Problem, result: Result) -> None:
         return
     kept = f"{mass / min(result.totals):.1e} of the lighter side's mass was kept"
     if not problem.costs.on_host:
-        warn_caller(f"tau: is too small: {kept}; the mean cost is {result.mean_cost:.4g}")
+        text = f"tau: is too small: {kept}; the mean cost is {result.mean_cost:.4g}"
+        warn_caller(text, category=DataWarning)
         return
     half = keeps_half(problem, to_numpy(result.alpha))
-    warn_caller(f"tau: is too small: {kept}; tau={half:.3g} would keep about half")
+    text = f"tau: is too small: {kept}; tau={half:.3g} would keep about half"
+    warn_caller(text, category=DataWarning)
 
 
 def warn_if_members_are_destroyed(
@@ -240,7 +242,8 @@ def warn_if_members_are_destroyed(
         worst = int(shares.argmin())
         warn_caller(
             f"tau: is too small: {low} of {len(shares)} members kept less than a hundredth of "
-            f"their mass; frot.solve on member {worst} names a tau that keeps half"
+            f"their mass; frot.solve on member {worst} names a tau that keeps half",
+            category=DataWarning,
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import adopt, device_room, find_home, to_numpy
-from frot._base.errors import InputError
+from frot._base.errors import DataWarning, InputError, warn_caller
 from frot._base.spelling import second_names
 from frot._base.stopping import deadline
 from frot._base.validate import (
@@ -111,7 +111,8 @@ def solve(
         "sqeuclidean", "cosine" and whatever else is in `frot.costs.METRICS`, whatever
         `scipy.spatial.distance.cdist` knows, or ``f(u, v) -> float``.
     p : float
-        Power of the metric.
+        Power of the metric. The default metric is a square already: with p = 2 it is the fourth
+        power of distances, of which a `DataWarning` is given.
     normalise : {"none", "mean", "regret"}
         Make groups comparable: divide by the mean cost, or subtract the group's own optimum.
     normalise_weights : bool
@@ -175,6 +176,12 @@ def solve(
     parsed = Groups.parse(groups, X.shape[1], columns)
     metric = check_metric(metric, METRICS)
     p = check_number(p, "p", strict=True)
+    if p == 2.0 and metric == "sqeuclidean":
+        warn_caller(
+            "p: 2 with metric='sqeuclidean' is the fourth power of distances; for squared "
+            "distances leave p out, or pass metric='euclidean' too",
+            category=DataWarning,
+        )
     memory_budget = check_number(memory_budget, "memory_budget")
     shape = (len(parsed), X.shape[0], Y.shape[0])
     terms, run = check_options(

@@ -98,8 +98,8 @@ class Plan:
         return plan
 
     def _out(self, array: np.ndarray) -> Any:
-        """Hand an array out to where the user's are."""
-        return array if self._home is None else self._home.bring(array)
+        """Hand an array out to where the user's are; there it shares no memory with the plan."""
+        return array if self._home is None else self._home.bring(read_only(array))
 
     def _out_index(self, index: np.ndarray) -> Any:
         """Hand whole numbers out to where the user's arrays are."""

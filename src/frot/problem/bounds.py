@@ -23,7 +23,8 @@ import numpy as np
 from frot._base.arrays import to_numpy
 from frot._base.errors import SolverError
 from frot.costs.protocol import UNIT
-from frot.plans.feasible import apparent_error, marginal_error, round_plan, sum_error
+from frot.plans.feasible import MarginalError, marginal_error, round_plan
+from frot.plans.lazy import LazyPlan
 from frot.plans.plan import Plan, n_entries
 from frot.problem.adversary import SimplexFamily
 from frot.problem.problem import Problem
@@ -33,11 +34,10 @@ from frot.problem.problem import Problem
 FAINT = 1e-200
 # Entries whose temporaries stay in the cache.
 BLOCK = 500_000
-# Marginals are summed exactly where what they might be off by costs more than this share.
-NO_MATTER = 1e-12
+
 # An interval of so many times what rounding explains is rounding.
 WITHIN_DOUBT = 4.0
-# Marginals that sums show to be right to this share need no rounding.
+# Marginals that are right to this share need no rounding.
 FEW_UNITS = 4.0 * UNIT
 
 
@@ -69,20 +69,21 @@ class Lower:
 def upper_bound(
     problem: Problem, plan: Plan, phi: np.ndarray | None = None, *, rounded: bool = False
 ) -> Upper:
-    r"""Round the plan unless it already is, and take its objective as an upper bound.
+    """Round the plan unless it already is, and take its objective as an upper bound.
 
     `phi` may be given where the plan is feasible as it is and its costs are known. The objective
-    grows with every group's cost, and these are widened by what their sums may err, and by what
-    moves the plan to marginals that are exact: at most :math:`8 r \langle a b^\top, |C_l| \rangle`
-    where marginals are right to a share r.
+    grows with every group's cost, and these are widened by `cost_doubt`.
     """
     if problem.marginals.soft:
         return _soft_upper(problem, plan)
-    seen = apparent_error(plan, problem.a, problem.b)
-    if not rounded and seen > FEW_UNITS:
-        whole, phi = round_plan(plan, problem.a, problem.b), None
-        return _by_product(problem, whole, phi, apparent_error(whole, problem.a, problem.b))
-    return _by_product(problem, plan, phi, seen)
+    error = marginal_error(plan, problem.a, problem.b)
+    if not rounded and not isinstance(plan, LazyPlan) and error.level > FEW_UNITS:
+        plan, phi = round_plan(plan, problem.a, problem.b), None
+        error = marginal_error(plan, problem.a, problem.b)
+    phi = problem.costs.inner(plan) if phi is None else to_numpy(phi)
+    value, alpha = problem.adversary.best(phi)
+    bound = problem.adversary.upper(phi, _cost_doubt(problem, plan, phi, error))
+    return Upper(bound, float(value), plan, phi, alpha=alpha)
 
 
 def _soft_upper(problem: Problem, plan: Plan) -> Upper:
@@ -120,39 +121,29 @@ def _no_plan(problem: Problem, plan: Plan) -> Upper:
     return Upper(np.inf, np.inf, plan, np.full(problem.shape[0], np.inf))
 
 
-def _by_product(problem: Problem, plan: Plan, phi: np.ndarray | None, seen: float) -> Upper:
-    """The bound of a plan whose marginals are right to a small share."""
-    phi = problem.costs.inner(plan) if phi is None else to_numpy(phi)
-    share = seen + sum_error(plan) + 2.0 * problem.mass_error
-    if 8.0 * share * float(problem.sizes.max()) > NO_MATTER * float(np.abs(phi).max()):
-        share = marginal_error(plan, problem.a, problem.b)
-    return _upper(problem, plan, phi, _cost_doubt(problem, plan, phi, share))
-
-
-def marginal_doubt(problem: Problem, plan: Plan) -> np.ndarray:
-    """Bound, (L,), what it costs to make a plan's marginals exact, as a share of a b^T does."""
-    return 8.0 * marginal_error(plan, problem.a, problem.b) * problem.sizes
-
-
 def cost_doubt(problem: Problem, plan: Plan, phi: np.ndarray) -> np.ndarray:
     """Bound, (L,), by how much more than `phi` a plan costs whose marginals are exact."""
-    doubt = _cost_doubt(problem, plan, phi, marginal_error(plan, problem.a, problem.b))
-    return doubt + (problem.mass_error + UNIT) * np.abs(phi)
+    return _cost_doubt(problem, plan, phi, marginal_error(plan, problem.a, problem.b))
 
 
-def _cost_doubt(problem: Problem, plan: Plan, phi: np.ndarray, share: float) -> np.ndarray:
-    doubt = problem.costs.doubt(phi, plan) + (8.0 * share + FAINT) * problem.sizes
-    if not problem.costs.nonnegative:
-        # The plan is shrunk to a share 1 - 3 r before it is filled, and earns less.
-        doubt = doubt + 3.0 * share * np.abs(phi)
-    return doubt
-
-
-def _upper(problem: Problem, plan: Plan, phi: np.ndarray, doubt: np.ndarray) -> Upper:
-    value, alpha = problem.adversary.best(phi)
+def _cost_doubt(problem: Problem, plan: Plan, phi: np.ndarray, error: MarginalError) -> np.ndarray:
+    """Add up what the costs' own rounding, marginals and the sum of the weights may change."""
+    costs = problem.costs
     # Masses sum to one but for their last places, which scale all costs alike.
-    doubt = doubt + (problem.mass_error + UNIT) * np.abs(phi)
-    return Upper(problem.adversary.upper(phi, doubt), float(value), plan, phi, alpha=alpha)
+    doubt = costs.doubt(phi, plan) + (problem.mass_error + UNIT) * np.abs(phi)
+    doubt = doubt + FAINT * problem.sizes
+    return doubt + marginal_doubt(problem, phi, error)
+
+
+def marginal_doubt(problem: Problem, phi: np.ndarray, error: MarginalError) -> np.ndarray:
+    """Bound, (L,), what it costs to make the marginals of a plan of costs `phi` exact."""
+    if error.level == 0.0:
+        return np.zeros(len(phi))
+    filled = error.spread * (1.0 + problem.mass_error) * problem.sizes
+    if problem.costs.nonnegative:
+        return filled + error.level * phi
+    # Where costs of both signs cancel, what a share of the plan costs is no share of phi.
+    return filled + (error.level + error.spread) * problem.costs.peaks
 
 
 def lower_bound(
@@ -173,7 +164,9 @@ def lower_bound(
         return _soft_lower(problem, alpha, g, mixed)
     a, b = problem.a, problem.b
     rounding = problem.costs.rounding(alpha)
-    f, g = _feasible_potentials(mixed, g, rounding.relative, b, not problem.costs.nonnegative)
+    signed = not problem.costs.nonnegative
+    relative = rounding.relative
+    f, g = _feasible_potentials(mixed, g, relative, b, signed)
     bound = _dot(a, f) + _dot(b, g)
     absolute = _weighed(a, rounding.rows) + _weighed(b, rounding.cols)
     if problem.costs.nonnegative and bound < 0.0:

@@ -156,6 +156,12 @@ class Problem:
         return median if rare else self.mean_cost
 
     @property
+    def simplex(self) -> SimplexFamily:
+        """The adversary, for solvers that take a (capped) simplex only."""
+        assert isinstance(self.adversary, SimplexFamily)
+        return self.adversary
+
+    @property
     def scale(self) -> float:
         """The scale of the objective: the mean cost, or eta or eps where these are larger."""
         return max(self.mean_cost, self.adversary.eta, self.eps)

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg import eigh, qr
 
 from frot.costs.protocol import UNIT
+from frot.plans.feasible import marginal_error
 from frot.plans.plan import Plan, n_entries
 from frot.problem.bounds import marginal_doubt
 from frot.relatives.pair import PointPair
@@ -110,5 +111,7 @@ class Displacements:
         total = float(np.trace(V))
         units = 16.0 + 4.0 * float(np.sqrt(size + n_entries(plan))) + 4.0 * averaged
         rounding = units * UNIT * (total + float(np.sqrt(total * self.squares)))
-        marginals = float(marginal_doubt(self.pair.problem, plan)[0])
+        problem = self.pair.problem
+        error = marginal_error(plan, problem.a, problem.b)
+        marginals = float(marginal_doubt(problem, np.array([total]), error)[0])
         return Leading(value, value + rounding + marginals, vectors)

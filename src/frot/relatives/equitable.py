@@ -164,9 +164,9 @@ class _Split:
         costs[groups, np.arange(len(groups))] = self.stack[groups, rows, cols]
         unit = self.upper if 0.0 < self.upper < np.inf else 1.0
         program = EpigraphProgram(self.problem.a, self.problem.b, rows, cols, costs, unit=unit)
-        if not program.solve():
+        vertex = program.solve()
+        if vertex is None:
             raise SolverError("HiGHS found no plan for equitable transport")
-        vertex = program.vertex()
         parts = np.zeros(self.stack.shape)
         parts[groups, rows, cols] = vertex.mass
         return parts, vertex.alpha, vertex.g
@@ -211,7 +211,8 @@ class _Split:
         plan = Plan.from_arcs(rows, cols, dense[rows, cols], dense.shape)
         value = float(phi.max())
         bound = value * (1.0 + summation(plan) + 8.0 * UNIT)
-        bound += 8.0 * marginal_error(plan, a, b) * float(self.problem.sizes.max())
+        error = marginal_error(plan, a, b)
+        bound += error.level * value + error.spread * float(self.problem.sizes.max())
         if bound < self.upper:
             self.upper, self.shares = bound, parts.sum(axis=(1, 2))
         return Upper(bound, value, plan, phi)

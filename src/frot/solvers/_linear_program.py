@@ -1,10 +1,4 @@
-r"""The paper's linear program by HiGHS: whole, to check others, or on some arcs, to end a run.
-
-HiGHS is right to an absolute 1e-10, which is nothing to a point of weight 1e-12. A solution is
-therefore refined: what it misses is a linear program of the same shape, and once that is scaled up
-its solution adds as many digits again (Gleixner, Steffy and Wolter, Iterative refinement for linear
-programming, 2016).
-"""
+r"""The paper's linear program by HiGHS: whole, to check others, or on some arcs, to end a run."""
 
 from __future__ import annotations
 
@@ -21,16 +15,15 @@ from frot.plans.plan import Plan
 from frot.problem.bounds import lower_bound, upper_bound
 from frot.problem.problem import Problem
 from frot.solvers.drive import Driven, Offer
-from frot.solvers.exact.column_generation import column_generation, column_generation_suits
 from frot.solvers.start import Start
 
-REFINEMENTS = 6
-# Units of cost that are tried.
-UNITS = 3
-# Refinements in a row that prove no more, after which more of them would not either.
-IDLE = 2
 # Seconds it takes to hand an entry of the program to HiGHS, roughly.
 BUILD_SECONDS = 1e-7
+# HiGHS refuses larger entries.
+DEAREST = 1e12
+# Steps of HiGHS, after which it cycles: of the simplex for each row and column, and of the interior
+# point.
+MOST_STEPS = 200
 
 
 @dataclass(frozen=True)
@@ -43,9 +36,9 @@ class LinearProgram(Driven):
         \min_{\Pi \in U(a, b),\, t} t \quad \text{s.t.} \quad \langle \Pi, C_l \rangle \le t,
         \quad l = 1, \dots, L
 
-    The reference for small problems: it shares nothing with the other solvers but the bounds. Only
-    where HiGHS cannot decide, as with costs from 1 to 1e15, exact pivots of `Exact` finish small
-    problems.
+    The reference for small problems: it shares nothing with the other solvers but the bounds. It is
+    right to HiGHS's tolerance, an absolute 1e-10 in units of a typical cost and of a uniform
+    weight.
 
     Parameters
     ----------
@@ -54,7 +47,7 @@ class LinearProgram(Driven):
     tol : float
         Relative gap that counts as solved.
     max_iter : int
-        Solutions at most: the first one, and each of its refinements.
+        What all solvers have. HiGHS runs once.
     time_limit : float, optional
         Seconds.
 
@@ -72,43 +65,25 @@ class LinearProgram(Driven):
     time_limit: float | None = None
 
     def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
-        """Solve the program, and refine its solution while it is not good enough.
-
-        A start is not used.
-        """
+        """Solve the program on all arcs. A start is not used."""
         groups, n, m = problem.shape
         if BUILD_SECONDS * (groups + 2) * n * m > seconds_left():
             raise DeadlineError
         rows, cols = np.divmod(np.arange(n * m), m)
         costs = problem.costs.at(rows, cols)
-        # A typical cost is the unit, so that a few huge ones do not hide the others.
-        unit, alpha = problem.typical_cost or float(np.abs(costs).max()) or 1.0, None
-        for _ in range(UNITS):
-            program = EpigraphProgram(
-                problem.a, problem.b, rows, cols, costs, self.method, problem.adversary.cap, unit
-            )
-            # HiGHS may give up where the unit is far from what has to be paid, as the mean may be.
-            value, doubt, best, idle = problem.mean_cost, 0.0, (np.inf, -np.inf), 0
-            for found in _refined(program):
-                plan = Plan.from_arcs(rows, cols, found.mass, (n, m))
-                upper = upper_bound(problem, plan)
-                lower = lower_bound(problem, found.alpha, found.g)
-                alpha = lower.alpha
-                yield Offer(upper, lower)
-                value, doubt = abs(upper.value), upper.bound - upper.value + lower.slack
-                idle = 0 if upper.bound < best[0] or lower.bound > best[1] else idle + 1
-                if idle == IDLE:
-                    break
-                best = min(best[0], upper.bound), max(best[1], lower.bound)
-            # Of a value that may be rounding and no more, no unit can be told.
-            if not doubt < value < np.inf or 0.01 * unit <= value <= 100.0 * unit:
-                break
-            # Digits are where the unit is: that of the value, now that it is known.
-            unit = value
-        if column_generation_suits(problem):
-            # Still not good enough: costs are further apart than HiGHS's tolerances can tell.
-            pivots = column_generation(problem, alpha, self.tol)
-            yield from (offer for offer in pivots if offer.lower is not None)
+        # Where a few huge costs make the mean, the value may be near either.
+        unit = float(np.sqrt(problem.typical_cost * problem.mean_cost)) or 1.0
+        cap = problem.adversary.cap
+        program = EpigraphProgram(problem.a, problem.b, rows, cols, costs, self.method, cap, unit)
+        try:
+            vertex = program.solve(presolve=True)
+        except SolverError:
+            # HiGHS gave up: what the points alone prove holds.
+            return
+        if vertex is not None:
+            plan = Plan.from_arcs(rows, cols, vertex.mass, (n, m))
+            lower = lower_bound(problem, vertex.alpha, vertex.g)
+            yield Offer(upper_bound(problem, plan), lower)
 
     def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:
         """Refuse what this solver cannot do."""
@@ -117,28 +92,6 @@ class LinearProgram(Driven):
             raise InputError(
                 "solver: LinearProgram solves eta = 0 and eps = 0; drop them or use solver='auto'"
             )
-
-
-def _refined(program: EpigraphProgram) -> Iterator[Vertex]:
-    """Yield the solution, and what refinements make of it."""
-    try:
-        more = program.solve(presolve=True)
-        for _ in range(REFINEMENTS):
-            if not more:
-                return
-            yield program.vertex()
-            more = program.refine()
-    except SolverError:
-        # What was found until then holds; where that is nothing the driver has bounds.
-        return
-
-
-# Units that an arc costs at most.
-DEAREST = 1e12
-# Steps of HiGHS: of the simplex for each row and column, and of the interior point.
-MOST_STEPS = 200
-# What a refinement may magnify, at most.
-MOST_SCALE = 1e9
 
 
 class Vertex(NamedTuple):
@@ -150,7 +103,7 @@ class Vertex(NamedTuple):
 
 
 class EpigraphProgram:
-    r"""The linear program on some arcs, and its solution so far: masses, level and duals.
+    r"""The linear program on some arcs.
 
     .. math::
         \min_{x, v \ge 0,\, t} t + c\, 1^\top v \quad \text{s.t.} \quad A x = (a, b), \quad
@@ -159,15 +112,14 @@ class EpigraphProgram:
     with v = 0 where the cap c on the weights of groups, which are the duals of their rows, is one.
     Arcs are `rows` and `cols`, (K,), of `costs`, (G, K).
 
-    HiGHS's tolerances are absolute, and it takes entries from 1e-9 to 1e15: costs are in multiples
-    of `unit`, cut where no good plan pays them, and masses in those of a uniform weight.
+    HiGHS's tolerances are absolute: costs are in multiples of `unit`, and masses in those of a
+    uniform weight.
 
     Examples
     --------
     >>> half, arcs = np.array([0.5, 0.5]), np.array([0, 1])
-    >>> program = EpigraphProgram(half, half, arcs, arcs, np.array([[1.0, 3.0]]))
-    >>> program.solve(), program.vertex().mass
-    (True, array([0.5, 0.5]))
+    >>> EpigraphProgram(half, half, arcs, arcs, np.array([[1.0, 3.0]])).solve().mass
+    array([0.5, 0.5])
     """
 
     def __init__(
@@ -192,82 +144,27 @@ class EpigraphProgram:
         # What the variables cost: masses nothing, the level one, what groups are over it the cap.
         over = np.full(groups if cap < 1.0 else 0, cap)
         self.cost = np.concatenate([np.zeros(count), [1.0], over])
-        self.x = np.zeros(len(self.cost), dtype=np.longdouble)
-        self.y = np.zeros(n + m + groups, dtype=np.longdouble)
 
-    def solve(self, presolve: bool = False) -> bool:
-        """Solve it; False if the arcs admit no plan."""
-        right = np.concatenate([self.a, self.b, np.zeros(self.sizes[0])])
-        found = self._run(right, np.zeros(len(self.cost)), self.cost, presolve)
-        if found is None:
-            return False
-        self.x, self.y = (part.astype(np.longdouble) for part in found)
-        return True
+    def solve(self, presolve: bool = False) -> Vertex | None:
+        """Return the solution as mass, weights and potentials; None if the arcs admit no plan.
 
-    def refine(self) -> bool:
-        """Add digits by solving for what is missing; False if there is nothing to add."""
+        Raises
+        ------
+        SolverError
+            If neither of HiGHS's algorithms ends with an answer.
+        """
         groups, count, n, m = self.sizes
-        right = np.concatenate([self.a, self.b, np.zeros(groups)]) - self._times(self.x)
-        right[self.implied] = 0.0
-        short = np.append(np.abs(right[: n + m]), np.maximum(-right[n + m :], 0.0)).max()
-        positive = np.arange(len(self.x)) != count
-        short = max(short, float(np.maximum(-self.x[positive], 0.0).max()))
-        reduced = self.cost - self._transposed(self.y)
-        wrong = max(float(np.maximum(-reduced[positive], 0.0).max()), float(abs(reduced[count])))
-        up = float(min(1.0 / short, MOST_SCALE)) if short > 0.0 else MOST_SCALE
-        dual_up = float(min(1.0 / wrong, MOST_SCALE)) if wrong > 0.0 else MOST_SCALE
-        try:
-            found = self._run(
-                (right * up).astype(float),
-                (-self.x * up).astype(float),
-                (reduced * dual_up).astype(float),
-                presolve=False,
-            )
-        except SolverError:
-            found = None
-        if found is None:
-            return False
-        move, more = found
-        self.x, self.y = self.x + move / up, self.y + more / dual_up
-        return True
-
-    def vertex(self) -> Vertex:
-        """The solution as mass, weights and potentials."""
-        groups, count, n, m = self.sizes
-        alpha = np.maximum(-self.y[n + m :].astype(float), 0.0)
+        solution = self._run(presolve)
+        if solution is None:
+            return None
+        x, y = solution
+        alpha = np.maximum(-y[n + m :], 0.0)
         total = alpha.sum()
         alpha = alpha / total if total > 0.0 else np.full(groups, 1.0 / groups)
-        mass = np.maximum(self.x[:count].astype(float), 0.0) * self.mass_unit
-        return Vertex(mass, alpha, self.y[n : n + m].astype(float) * self.unit)
+        return Vertex(np.maximum(x[:count], 0.0) * self.mass_unit, alpha, y[n : n + m] * self.unit)
 
-    def _times(self, x: np.ndarray) -> np.ndarray:
-        """Rows of the program at x, with more digits than double has where there are any."""
-        groups, count, n, m = self.sizes
-        found = np.zeros(n + m + groups, dtype=np.longdouble)
-        np.add.at(found, self.rows, x[:count])
-        np.add.at(found, n + np.asarray(self.cols), x[:count])
-        found[n + m :] = self.costs.astype(np.longdouble) @ x[:count] - x[count]
-        if len(x) > count + 1:
-            found[n + m :] -= x[count + 1 :]
-        return found
-
-    def _transposed(self, y: np.ndarray) -> np.ndarray:
-        _, count, n, m = self.sizes
-        found = np.zeros(len(self.cost), dtype=np.longdouble)
-        found[:count] = y[self.rows] + y[n + np.asarray(self.cols)]
-        found[:count] += y[n + m :] @ self.costs.astype(np.longdouble)
-        found[count] = -y[n + m :].sum()
-        if len(found) > count + 1:
-            found[count + 1 :] = -y[n + m :]
-        return found
-
-    def _run(
-        self, right: np.ndarray, least: np.ndarray, cost: np.ndarray, presolve: bool
-    ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Minimise the cost over A x = right (groups: <=) and x >= least; None if infeasible.
-
-        The level is free.
-        """
+    def _run(self, presolve: bool) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return HiGHS's values of the columns and duals of the rows; None if infeasible."""
         import highspy
 
         if seconds_left() == 0.0:
@@ -275,14 +172,16 @@ class EpigraphProgram:
         known = highspy.HighsModelStatus
         groups, count, n, m = self.sizes
         model = highspy.HighsLp()
-        model.num_col_ = len(cost)
+        model.num_col_ = len(self.cost)
         model.num_row_ = n + m + groups
-        model.col_cost_ = cost
-        least = least.copy()
+        model.col_cost_ = self.cost
+        least = np.zeros(len(self.cost))
+        # The level is free.
         least[count] = -np.inf
         model.col_lower_ = least
-        model.col_upper_ = np.full(len(cost), np.inf)
-        lower, upper = right.astype(float), right.astype(float)
+        model.col_upper_ = np.full(len(self.cost), np.inf)
+        upper = np.concatenate([self.a, self.b, np.zeros(groups)])
+        lower = upper.copy()
         lower[n + m :] = -np.inf
         lower[self.implied], upper[self.implied] = -np.inf, np.inf
         model.row_lower_, model.row_upper_ = lower, upper
@@ -294,8 +193,7 @@ class EpigraphProgram:
             status = highs.getModelStatus()
             if status not in (known.kUnknown, known.kSolveError, known.kIterationLimit):
                 break
-        # A refinement is unbounded where rounding made it so; the program itself never is.
-        if status in (known.kInfeasible, known.kUnboundedOrInfeasible, known.kUnbounded):
+        if status in (known.kInfeasible, known.kUnboundedOrInfeasible):
             return None
         if status == known.kTimeLimit:
             raise DeadlineError
@@ -318,7 +216,6 @@ class EpigraphProgram:
             "primal_feasibility_tolerance": 1e-10,
             "dual_feasibility_tolerance": 1e-10,
             "time_limit": max(seconds_left(), 1e-3),
-            # It cycles where rounding is all there is to decide by.
             "simplex_iteration_limit": MOST_STEPS * (model.num_col_ + model.num_row_),
             "ipm_iteration_limit": MOST_STEPS,
         }.items():

@@ -26,7 +26,6 @@ from frot.problem.problem import Problem
 from frot.problem.result import Result, Status
 from frot.problem.unregularised import plain_lower
 from frot.solvers.drive import Driven, Offer
-from frot.solvers.exact.column_generation import last_lower
 from frot.solvers.exact.interior import step_length
 from frot.solvers.oracles import NetworkSimplex, Oracle, Transport, keeps_potentials
 from frot.solvers.sinkhorn.certificate import certify
@@ -156,16 +155,11 @@ class FrankWolfe(Driven):
         rule = {
             "paper": _paper_steps,
             "line_search": _line_search_steps,
-            "fully_corrective": corrective_steps,
+            "fully_corrective": _corrective_steps,
         }[self.step]
         run = OracleRun(problem, self.oracle)
         try:
-            best = None
-            for offer in rule(run, start):
-                best = offer.upper or best
-                yield offer
-            if best is not None and isinstance(self.oracle, NetworkSimplex):
-                yield from last_lower(problem, best)
+            yield from rule(run, start)
         finally:
             if run.failures:
                 warn_caller(
@@ -254,12 +248,12 @@ def _line_search_steps(run: OracleRun, start: Start) -> Iterator[Offer]:
             return
 
 
-def corrective_steps(run: OracleRun, start: Start, smoothing: float = SMOOTHING) -> Iterator[Offer]:
+def _corrective_steps(run: OracleRun, start: Start) -> Iterator[Offer]:
     """Call the oracle at weights near those that answer the best mixture of all plans so far.
 
     While few plans are known that answer jumps from group to group, away from a good start too. The
     oracle is asked between it and the weights with the best lower bound: dual smoothing, as for
-    column generation [1]_. From a start that is next to the optimum the answer itself is better.
+    column generation [1]_.
 
     References
     ----------
@@ -273,7 +267,7 @@ def corrective_steps(run: OracleRun, start: Start, smoothing: float = SMOOTHING)
     if alpha is None:
         # At eta = 0 the adversary's answer to a b^T is a single group; all of them say more.
         smooth = problem.adversary.eta or 0.1 * problem.mean_cost or 1.0
-        _, alpha = _family(problem).having(smooth, problem.adversary.log_prior).best(phi)
+        _, alpha = problem.simplex.having(smooth, problem.adversary.log_prior).best(phi)
     unit = problem.typical_cost or 1.0
     best_lower, best_upper, centre = -np.inf, np.inf, alpha
     idle = 0
@@ -287,8 +281,8 @@ def corrective_steps(run: OracleRun, start: Start, smoothing: float = SMOOTHING)
         width = (best_upper - best_lower) / unit
         # Rough mixtures keep alpha inside the simplex while the bounds are far apart.
         accuracy = 1e-10 if not np.isfinite(width) else min(1e-3, max(1e-2 * width, 1e-13))
-        weights, answer = best_mixture(phis, _family(problem), unit, accuracy)
-        alpha = smoothing * centre + (1.0 - smoothing) * answer
+        weights, answer = best_mixture(phis, problem.simplex, unit, accuracy)
+        alpha = SMOOTHING * centre + (1.0 - SMOOTHING) * answer
         mixed_phi = phis @ weights
         value, _ = problem.adversary.best(mixed_phi)
         improved = improved or value < best_upper
@@ -309,12 +303,6 @@ def corrective_steps(run: OracleRun, start: Start, smoothing: float = SMOOTHING)
             return
         if len(known) > PLANS_KEPT:
             known = [at for at, weight in zip(known, weights, strict=True) if weight > 1e-9]
-
-
-def _family(problem: Problem) -> SimplexFamily:
-    """The adversary, which is of the family wherever this solver was let in."""
-    assert isinstance(problem.adversary, SimplexFamily)
-    return problem.adversary
 
 
 def line_search(

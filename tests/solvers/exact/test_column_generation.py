@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,15 +12,14 @@ from frot.problem.problem import Problem
 from frot.solvers.exact.column_generation import (
     column_generation,
     column_generation_suits,
-    exact_simplex,
 )
 from tests.reference import linear_program
 from tests.strategies import Given, cost_problems
 
 
-def solved(stack: np.ndarray, a: np.ndarray, b: np.ndarray, tol: float = 1e-9):
+def solved(stack: np.ndarray, a: np.ndarray, b: np.ndarray):
     """The narrowest interval that was offered."""
-    offers = list(column_generation(Problem(StackedCosts(stack), a, b), None, tol))
+    offers = list(column_generation(Problem(StackedCosts(stack), a, b), None))
     uppers = [offer.upper.bound for offer in offers if offer.upper is not None]
     lowers = [offer.lower.bound for offer in offers if offer.lower is not None]
     return max(lowers), min(uppers)
@@ -67,24 +64,3 @@ def test_a_group_that_binds_at_first_and_then_no_more():
         [[6e8, 5.5e8], [0.6, 0.7], [0.08, 0.4545], [3.85e8, 4.65e8]],
     ]
     assert relative_gap(*solved(np.array(stack), np.full(4, 0.25), np.full(2, 0.5)), 0.0) <= 1e-12
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_exact_pivots_find_the_best_mixture(seed):
-    rng = np.random.default_rng(seed)
-    columns = list(rng.random((8, 4)) * 10.0 ** rng.integers(0, 13, size=(8, 4)))
-    basis, inverse = exact_simplex(columns)
-    weights = {
-        at: row[-1] for (kind, at), row in zip(basis, inverse, strict=True) if kind == "plan"
-    }
-    mixed = [
-        sum(w * Fraction(columns[at][group]) for at, w in weights.items()) for group in range(4)
-    ]
-    alpha = [-entry for entry in inverse[0][:-1]]
-    # A mixture, weights of the groups, and the same value of both: neither can be improved.
-    assert min(weights.values()) >= 0
-    assert sum(weights.values()) == 1
-    assert min(alpha) >= 0
-    assert sum(alpha) == 1
-    value = min(sum(w * Fraction(c) for w, c in zip(alpha, phi, strict=True)) for phi in columns)
-    assert max(mixed) == value == inverse[0][-1]

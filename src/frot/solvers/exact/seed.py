@@ -1,11 +1,10 @@
 """Where the interior point begins: on which arcs and groups, and at a point well inside.
 
-Arcs are a start from a few sweeps, then enter by price.
+A few rough entropic sweeps tell which arcs matter. What they miss enters later, by price.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import NamedTuple
 
 import numpy as np
@@ -24,24 +23,49 @@ from frot.solvers.sinkhorn.engine import gaps
 from frot.solvers.sinkhorn.run import EntropicRun
 from frot.solvers.start import Start
 
-# Entropic regularisation and step of the seeding, in units of the mean cost.
+# Entropic regularisation of the sweeps, and the step of the weights between them, in typical costs.
 SEED_EPS = 0.02
 SEED_STEP = 0.2
 SEED_ROUNDS = 4
-SEED_SWEEPS = 40
-SEED_SWEEPS_MOST = 200
-SEED_ERROR = 0.05
-SEED_ARCS = 1
+# Sweeps of a round; past the first number only while more than this share of the mass is misplaced.
+SEED_SWEEPS, SEED_SWEEPS_MOST, SEED_ERROR = 40, 200, 0.05
 # Weights of groups do not fall by more than this exponent in a step, so that all can come back.
 SEED_FALL = 30.0
-# Where costs are this many times the unit, arcs that make a plan have to be found by transport.
-WIDE_RANGE = 1e3
-# From this many arcs on, bounds are offered before the first step; of the time left, the sweeps for
-# them may take this share.
+# From this many arcs on, bounds are offered after the first sweeps; of the time left these may take
+# this share.
 LONG_RUN = 1_000_000
 SWEEPS_SHARE = 0.3
+# Arcs a point at first, and from each round of sweeps.
+ARCS_PER_POINT = 6
+ARCS_PER_ROUND = 1
+# Up to so many groups all are in from the start, and in problems of up to so many arcs those too.
+FEW_GROUPS = 100
+ALL_ARCS = 3_000
+# Arcs that cost more than so many typical ones stand for pairs that must not be matched: they are
+# not among the first, and which of them a plan needs only transport can tell.
+FORBIDDEN = 1e3
+# Of more groups, those that the sweeps leave with at least this share of the largest weight.
+GROUP_SHARE = 1e-8
+GROUPS_AT_FIRST = 400
+# Where mass may go, the first weights and potentials are right to so much, after so many steps.
+SOFT_GAP, SOFT_STEPS = 3e-3, 40
 # Entries looked at to find a threshold.
 SAMPLE = 20_000
+
+
+class Sweeps(NamedTuple):
+    """Rough entropic transport: weights, mixed cost, potentials and a plan, not feasible."""
+
+    alpha: np.ndarray
+    mixed: np.ndarray
+    f: np.ndarray
+    g: np.ndarray
+    plan: np.ndarray
+
+    def bounds(self, problem: Problem) -> Offer:
+        """What the sweeps prove."""
+        lower = lower_bound(problem, self.alpha, self.g, self.mixed)
+        return Offer(upper_bound(problem, Plan(self.plan, copy=False)), lower)
 
 
 class Seed(NamedTuple):
@@ -67,9 +91,7 @@ def nearest(reduced: np.ndarray, per_point: int) -> np.ndarray:
     # Partitioning rows of a copy is faster than striding down the columns.
     of_cols = np.argpartition(reduced.T.copy(), along_cols - 1, axis=1)[:, :along_cols]
     rows = np.arange(n)[:, None] * m + of_rows
-    found = np.union1d(rows, of_cols * m + np.arange(m)[:, None])
-    # Where few arcs are allowed the nearest ones need not be.
-    return found[reduced.ravel()[found] < np.inf]
+    return np.union1d(rows, of_cols * m + np.arange(m)[:, None])
 
 
 def cheapest(reduced: np.ndarray, per_point: float, below: float = np.inf) -> np.ndarray:
@@ -93,69 +115,15 @@ def cheapest(reduced: np.ndarray, per_point: float, below: float = np.inf) -> np
     return np.flatnonzero(flat < below)
 
 
-def seed_arcs(
-    problem: Problem, alpha: np.ndarray, per_point: int, unit: float, mirror: bool = True
-) -> Generator[Offer, None, Seed]:
-    """Find arcs that matter by a few steps of mirror ascent on alpha with rough transport.
-
-    Each step runs some entropic sweeps at the current weights and keeps the arcs of smallest
-    reduced cost. The weights overshoot at first, which is welcome: arcs that are good at several
-    mixes of the groups are those that the optimum needs. The result always admits a plan. Where all
-    of it takes long, bounds are offered after the first step, for whoever stops the run early.
-
-    `per_point` arcs of every point are kept at the last weights, and `unit` is the scale of the
-    costs. Without `mirror` the given weights stay: they are trusted to be good already.
-    """
-    a, b = problem.a, problem.b
-    n, m = problem.shape[1:]
-    eps = SEED_EPS * unit
-    g = np.zeros(m)
-    kept: list[np.ndarray] = []
-    f = np.zeros(n)
-    mixed = problem.costs.mix(alpha)
-    rounds = SEED_ROUNDS if mirror else 0
-    for turn in range(rounds + 1):
-        f, g, kernel = _sweeps(mixed, a, b, g, eps)
-        if turn == 0 and n * m >= LONG_RUN:
-            lower = lower_bound(problem, alpha, g, mixed)
-            yield Offer(upper_bound(problem, Plan(kernel, copy=False)), lower)
-        reduced = mixed - f[:, None]
-        reduced -= g
-        if turn == rounds:
-            kept.append(nearest(reduced, per_point))
-            break
-        kept.append(cheapest(reduced, SEED_ARCS))
-        phi = problem.costs.inner(Plan(kernel, copy=False)) / unit
-        alpha = alpha * np.exp(np.maximum((phi - phi.max()) / SEED_STEP, -SEED_FALL))
-        alpha = problem.adversary.project(alpha)
-        mixed = problem.costs.mix(alpha)
-    kept.append(_feasible_arcs(problem, mixed, f, g, unit))
-    return Seed(alpha, f, g, np.unique(np.concatenate(kept)))
-
-
-def _feasible_arcs(
-    problem: Problem, mixed: np.ndarray, f: np.ndarray, g: np.ndarray, unit: float
-) -> np.ndarray:
-    """Arcs that admit a plan: filled in the order of the potentials, where any plan will do.
-
-    Where some arcs cost as much as if they were forbidden, only a transport problem tells.
-    """
-    a, b, m = problem.a, problem.b, problem.shape[2]
-    if not float(mixed.max()) <= WIDE_RANGE * unit:
-        rows, cols, _ = NetworkSimplex()(mixed, a, b).plan.arcs()
-        return rows * m + cols
-    by_f, by_g = np.argsort(f, kind="stable"), np.argsort(-g, kind="stable")
-    rows, cols, _ = northwest(a[by_f], b[by_g])
-    return by_f[rows] * m + by_g[cols]
-
-
-def _sweeps(
-    mixed: np.ndarray, a: np.ndarray, b: np.ndarray, g: np.ndarray, eps: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A few Sinkhorn sweeps from a warm g: potentials and the plan they give (not converged).
+def rough_sweeps(problem: Problem, alpha: np.ndarray, g: np.ndarray | None = None) -> Sweeps:
+    """Take a few Sinkhorn sweeps at the mixed cost from g, or from nothing.
 
     Single precision is enough to find arcs, and a sweep is bound by memory.
     """
+    a, b = problem.a, problem.b
+    eps = SEED_EPS * problem.typical_cost
+    mixed = problem.costs.mix(alpha)
+    g = np.zeros(len(b)) if g is None else g
     score = (g - mixed) / eps
     top = score.max(axis=1)
     score -= top[:, None]
@@ -174,7 +142,6 @@ def _sweeps(
             columns = kernel.T @ (a32 * u)
             if seconds_left() < enough:
                 break
-            # Past the usual number of sweeps, go on only while the marginals are far off.
             if sweep >= SEED_SWEEPS and b32 @ np.abs(v * columns - 1.0) < SEED_ERROR:
                 break
             v = 1.0 / np.maximum(columns, tiny)
@@ -183,23 +150,61 @@ def _sweeps(
         g = g + eps * np.log(v.astype(float))
         np.multiply(kernel, (a32 * u)[:, None], out=kernel)
         plan = np.multiply(kernel, b * v.astype(float), out=score)
-    return f, g, plan
+    return Sweeps(alpha, mixed, f, g, plan)
 
 
-# Arcs a point at first.
-ARCS_PER_POINT = 6
-# Up to so many groups all are in from the start, and in problems of up to so many arcs those too.
-FEW_GROUPS = 100
-ALL_ARCS = 3_000
-# Arcs that cost more than so many units are not among them.
-FAR = 1e3
-# Of more groups, those that the seeding leaves with at least this share of the largest weight.
-GROUP_SHARE = 1e-8
-GROUPS_AT_FIRST = 400
-# Where mass may go, the first weights and potentials are right to so much, after so many steps.
-SOFT_GAP, SOFT_STEPS = 3e-3, 40
-# The interior point takes no weight for less than this share of the mean.
-LEAST_WEIGHT = 1e-11
+def seed_arcs(problem: Problem, sweeps: Sweeps, move_weights: bool) -> Seed:
+    """Find arcs that matter by a few steps of mirror ascent on alpha with rough transport.
+
+    After each step the arcs of smallest reduced cost are kept. The weights overshoot at first,
+    which is welcome: arcs that are good at several mixes of the groups are those that the optimum
+    needs. The result always admits a plan. Weights that are known to be good already stay.
+    """
+    unit = problem.typical_cost
+    kept: list[np.ndarray] = []
+    for _ in range(SEED_ROUNDS if move_weights else 0):
+        kept.append(cheapest(_reduced(sweeps), ARCS_PER_ROUND))
+        phi = problem.costs.inner(Plan(sweeps.plan, copy=False)) / unit
+        alpha = sweeps.alpha * np.exp(np.maximum((phi - phi.max()) / SEED_STEP, -SEED_FALL))
+        sweeps = rough_sweeps(problem, problem.simplex.project(alpha), sweeps.g)
+    kept.append(nearest(_reduced(sweeps), ARCS_PER_POINT))
+    kept.append(_feasible_arcs(problem, sweeps))
+    return Seed(sweeps.alpha, sweeps.f, sweeps.g, np.unique(np.concatenate(kept)))
+
+
+def _reduced(sweeps: Sweeps) -> np.ndarray:
+    reduced = sweeps.mixed - sweeps.f[:, None]
+    reduced -= sweeps.g
+    return reduced
+
+
+def _feasible_arcs(problem: Problem, sweeps: Sweeps) -> np.ndarray:
+    """Arcs that admit a plan: filled in the order of the potentials, where any plan will do."""
+    a, b, m = problem.a, problem.b, problem.shape[2]
+    if not float(sweeps.mixed.max()) <= FORBIDDEN * problem.typical_cost:
+        rows, cols, _ = NetworkSimplex()(sweeps.mixed, a, b).plan.arcs()
+        return rows * m + cols
+    by_f, by_g = np.argsort(sweeps.f, kind="stable"), np.argsort(-sweeps.g, kind="stable")
+    rows, cols, _ = northwest(a[by_f], b[by_g])
+    return by_f[rows] * m + by_g[cols]
+
+
+def soft_seed(problem: Problem, start: Start, unit: float) -> Seed:
+    """Solve the problem roughly with some eps, where mass may go; any arcs admit a plan there."""
+    run = EntropicRun(problem.having(eps=SEED_EPS * unit), SOFT_GAP)
+    ascent = Ascent(run.engine, *run.start(start.alpha, start.g), SOFT_GAP)
+    xp = run.engine.terms.home.xp
+    for _ in range(SOFT_STEPS):
+        check_deadline()
+        if not ascent.advance() or float(gaps(xp, ascent.at)[0]) <= SOFT_GAP:
+            break
+    at = ascent.at
+    alpha, f, g = (np.asarray(to_numpy(part)[0], dtype=float) for part in (at.alpha, at.f, at.g))
+    f, g = (np.where(np.isfinite(part), part, 0.0) for part in (f, g))
+    alpha = problem.simplex.project(alpha)
+    reduced = problem.costs.mix(alpha) - f[:, None]
+    reduced -= g
+    return Seed(alpha, f, g, nearest(reduced, ARCS_PER_POINT))
 
 
 class Placement(NamedTuple):
@@ -212,26 +217,16 @@ class Placement(NamedTuple):
     mass_unit: float
 
 
-def place(problem: Problem, start: Start) -> Generator[Offer, None, Placement]:
-    """Choose arcs and groups by a few rough sweeps, and a point well inside.
-
-    Offers bounds on the way where that takes long.
-    """
+def place(problem: Problem, start: Start, seed: Seed) -> Placement:
+    """Choose arcs and groups, and a point well inside."""
     count, n, m = problem.shape
-    unit, mass_unit = problem.typical_cost, 1.0 / max(n, m)
-    soft = problem.marginals.soft
-    if soft:
-        # Where nothing costs anything, prices do.
-        unit = unit or min(problem.marginals.tau_a, problem.marginals.tau_b)
+    unit, mass_unit = cost_unit(problem), 1.0 / max(n, m)
+    if problem.marginals.soft:
         mass_unit *= max(float(problem.a.sum()), float(problem.b.sum()))
-    alpha = np.full(count, 1.0 / count) if start.alpha is None else start.alpha
-    mirror = start.alpha is None
-    if soft:
-        seed = yield from _soft_seed(problem, start, unit)
-    else:
-        seed = yield from seed_arcs(problem, alpha, ARCS_PER_POINT, unit, mirror)
-    small = n * m <= ALL_ARCS and count <= FEW_GROUPS
-    arcs = _all_arcs(problem, seed, unit) if small else seed.arcs
+    arcs = seed.arcs
+    if n * m <= ALL_ARCS and count <= FEW_GROUPS:
+        means = problem.costs.mix(np.full(count, 1.0 / count))
+        arcs = np.union1d(arcs, np.flatnonzero(means.ravel() <= FORBIDDEN * unit))
     if start.plan is not None:
         rows, cols, _ = start.plan.arcs()
         arcs = np.union1d(arcs, rows * m + cols)
@@ -240,35 +235,9 @@ def place(problem: Problem, start: Start) -> Generator[Offer, None, Placement]:
     return Placement(interior, groups, m > n, unit, mass_unit)
 
 
-def _soft_seed(problem: Problem, start: Start, unit: float) -> Generator[Offer, None, Seed]:
-    """Solve the problem roughly with some eps, where mass may go; any arcs admit a plan there.
-
-    Where all of it takes long, bounds are offered after the first sweeps.
-    """
-    run = EntropicRun(problem.having(eps=SEED_EPS * unit), SOFT_GAP)
-    engine = run.engine
-    at = None
-    for count, at in enumerate(Ascent(engine, *run.start(start.alpha, start.g), SOFT_GAP)):
-        check_deadline()
-        if count == 0 and at.kernel is not None and problem.shape[1] * problem.shape[2] >= LONG_RUN:
-            plan = Plan(np.asarray(to_numpy(at.plan)[0], dtype=float), copy=False)
-            alpha, g = (np.asarray(to_numpy(part)[0], dtype=float) for part in (at.alpha, at.g))
-            yield Offer(upper_bound(problem, plan), lower_bound(problem, alpha, g))
-        if count >= SOFT_STEPS or float(gaps(engine.terms.home.xp, at)[0]) <= SOFT_GAP:
-            break
-    assert at is not None
-    alpha, f, g = (np.asarray(to_numpy(part)[0], dtype=float) for part in (at.alpha, at.f, at.g))
-    f, g = (np.where(np.isfinite(part), part, 0.0) for part in (f, g))
-    alpha = problem.adversary.project(alpha)
-    reduced = problem.costs.mix(alpha) - f[:, None]
-    reduced -= g
-    return Seed(alpha, f, g, nearest(reduced, ARCS_PER_POINT))
-
-
-def _all_arcs(problem: Problem, seed: Seed, unit: float) -> np.ndarray:
-    """Every arc but those far out of range, which come in if they are ever worth it."""
-    mixed = problem.costs.mix(np.full(problem.shape[0], 1.0 / problem.shape[0]))
-    return np.union1d(np.flatnonzero(mixed.ravel() <= FAR * unit), seed.arcs)
+def cost_unit(problem: Problem) -> float:
+    """The unit of costs: a typical one, or where nothing costs anything what mass pays to go."""
+    return problem.typical_cost or min(problem.marginals.tau_a, problem.marginals.tau_b)
 
 
 def _first_groups(problem: Problem, alpha: np.ndarray) -> np.ndarray:
@@ -303,24 +272,6 @@ def costs_at(
     return problem.costs.at(rows, cols, None if everything else groups)
 
 
-def _firm(weights: np.ndarray) -> np.ndarray:
-    """Lift weights that are next to nothing: the interior point cannot see them.
-
-    Bounds are taken for the weights as they are, so this costs accuracy at most.
-    """
-    lifted = np.maximum(weights, LEAST_WEIGHT / len(weights))
-    return lifted / lifted.sum()
-
-
-def _firm_masses(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """The weights of both sides, lifted; of whatever mass, where that may go."""
-    if not problem.marginals.soft:
-        return _firm(problem.a), _firm(problem.b)
-    sides = ((side, float(side.sum())) for side in (problem.a, problem.b))
-    first, second = (_firm(side / mass) * mass for side, mass in sides)
-    return first, second
-
-
 def _first_iterate(
     problem: Problem, seed: Seed, arcs: np.ndarray, groups: np.ndarray, units: tuple[float, float]
 ) -> Interior:
@@ -337,7 +288,7 @@ def _first_iterate(
     cap = problem.adversary.cap
     alpha = inside_cap(alpha / alpha.sum(), cap)
     f, g = seed.f / unit, seed.g / unit
-    a, b = (side / mass_unit for side in _firm_masses(problem))
+    a, b = problem.a / mass_unit, problem.b / mass_unit
     terms = problem.marginals
     tau = (terms.tau_a / unit, terms.tau_b / unit) if terms.soft else (np.inf, np.inf)
     reduced = alpha @ costs - f[rows] - g[cols]
