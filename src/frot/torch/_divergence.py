@@ -32,7 +32,7 @@ from frot.groups.groups import Groups
 from frot.problem.adversary import simplex_of
 from frot.solvers.sinkhorn._stream import StreamEngine
 from frot.solvers.sinkhorn.absent import potentials_at
-from frot.solvers.sinkhorn.ascent import LEAST_REGRET, PLAN, WEIGHTS
+from frot.solvers.sinkhorn.ascent import PLAN, WEIGHTS
 from frot.solvers.sinkhorn.dense import DenseEngine, dense_bytes
 from frot.solvers.sinkhorn.engine import Engine, Point, select
 from frot.solvers.sinkhorn.kernel import Gibbs
@@ -57,7 +57,7 @@ FIRST_NEAR, NEAR = 1e-2, 0.3
 SHRINK, GROW = 0.3, 10.0
 # Steps in a row that neither rise nor come closer by a share before precision is at its end.
 PATIENCE, CLOSER = 12, 0.9
-# Units in the last place of the cost between x and y that a regret of zero is off by.
+# Units in the last place of group costs that a regret of zero is off by.
 REGRET_UNITS = 64.0
 
 
@@ -237,6 +237,7 @@ class SharedAscent:
         self.engines, self.weights, self.tol = engines, weights, tol
         self.closeness = torch.full_like(weights.eta[:, 0], FIRST_NEAR)
         self.steps = 0
+        self.rounding = REGRET_UNITS * torch.finfo(torch.float64).eps
         self.state: State
         self.step: Tensor
 
@@ -277,10 +278,28 @@ class SharedAscent:
         reward = weights.reward(alpha)
         slope = phi - weights.eta * (weights.log(alpha) - torch.log(weights.prior))
         slope = slope - (alpha * slope).sum(1, keepdim=True)
-        regret = weights.worst(phi) - (alpha * phi).sum(1) - reward
+        regret = self._regret(alpha, phi, reward)
         bonus = weights.reward(weights.prior)
         return State(
             alpha, tuple(points), value + reward - bonus, phi, slope, regret.clamp(min=0.0)
+        )
+
+    def _regret(self, alpha: Tensor, phi: Tensor, reward: Tensor) -> Tensor:
+        r"""Return what the best answer to phi earns more than alpha, (B,).
+
+        With eta it is :math:`\eta\,\mathrm{KL}(\alpha | \alpha^*)`, whose summands have no sign to
+        cancel; otherwise a difference of values, known to some units of these.
+        """
+        weights = self.weights
+        worst = weights.worst(phi) - (alpha * phi).sum(1) - reward
+        size = self.rounding * phi.abs().amax(1)
+        plain = (worst - size).clamp(min=0.0)
+        if not weights.smooth or weights.k > 1:
+            return plain
+        far = weights.log(weights.answer(phi)) - weights.log(alpha)
+        each = torch.where(far.abs() < 1e-4, 0.5 * far**2, torch.expm1(far) - far)
+        return torch.where(
+            weights.eta[:, 0] > 0.0, weights.eta[:, 0] * (alpha * each).sum(1), plain
         )
 
     def look_again(self) -> None:
@@ -308,9 +327,7 @@ class SharedAscent:
         ]
         # Errors of a difference count relative to its parts, where there is nothing left of it.
         least = torch.maximum(self.state.value.abs(), self.tol * size)
-        rounding = REGRET_UNITS * torch.finfo(size.dtype).eps * size
-        regret = (self.state.regret - rounding).clamp(min=0.0) / least
-        return torch.stack(errors).amax(0), torch.where(regret > LEAST_REGRET, regret, 0.0)
+        return torch.stack(errors).amax(0), self.state.regret / least
 
     def off(self) -> Tensor:
         """Estimate the relative error of the gradient, (B,); see `frot.solvers.sinkhorn.ascent`."""
