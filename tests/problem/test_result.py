@@ -65,7 +65,8 @@ def test_summary_of_few_groups():
         "  value     3",
         "  interval  [2, 3]  (gap 3.3e-01)",
         "  status    MAX_ITER: Stopped at max_iter before the interval was within the tolerance.",
-        "  solver    by hand, 4 iterations, 0.25 s",
+        "  problem   costs as given, normalise none, eta 0, eps 0, tau none",
+        f"  solver    by hand, 4 iterations, 0.25 s, frot {frot.__version__}",
         "  plan      dense, mass 1",
         "  groups    1.75 in effect; the heaviest:",
         "    a longer name  alpha 0.750000  phi 3",
@@ -150,3 +151,33 @@ def test_each_says_itself_in_a_sentence_and_by_name(status: Status):
 
 def test_sentences_differ():
     assert len({status.sentence for status in Status}) == len(Status)
+
+
+def test_the_summary_says_what_a_methods_section_needs(tmp_path):
+    X = np.random.default_rng(0).normal(size=(6, 3))
+    res = frot.solve(
+        X, X[:5] + 1.0, metric="cityblock", p=1.5, eta=0.25, eps=0.5, tau=(2.0, np.inf), tol=0.01,
+        normalise="mean", adversary=frot.CappedSimplex(2),
+    )  # fmt: skip
+    again = frot.load(res.save(tmp_path / "res.npz"))
+    for each in (res, again):
+        text = each.summary()
+        for part in (
+            "metric cityblock, p 1.5", "normalise mean", "eta 0.25", "eps 0.5", "tau 2 and inf",
+            "adversary CappedSimplex", "Entropic", "tol 0.01 of the gap",
+            f"frot {frot.__version__}",
+        ):  # fmt: skip
+            assert part in text
+        assert each.to_dict()["metric"] == "cityblock"
+    assert "costs as given" in frot.solve_costs(np.eye(2)[None]).summary()
+
+
+@pytest.mark.parametrize("solver", ["exact", "frank_wolfe", "linear_program", "cutting_set"])
+def test_a_callback_is_called_once_an_iteration(solver):
+    seen = []
+    stack = np.random.default_rng(1).random((4, 12, 11))
+    res = frot.solve_costs(stack, solver=solver, callback=seen.append)
+    assert [now.iteration for now in seen] == list(range(1, res.iterations + 1))
+    seen.clear()
+    res = frot.solve_costs(stack, eps=0.01, eta=0.1, callback=seen.append)
+    assert [now.iteration for now in seen] == list(range(1, res.iterations + 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -127,7 +128,8 @@ def solve(
     start : Result, weights (L,) or plan (n, m), optional
         Where to begin.
     callback : callable, optional
-        Called with a `Progress` after every iteration; returning True stops the run.
+        Called with a `Progress` after every iteration, ``result.iterations`` times; the interval is
+        infinite as long as none is proven. Returning True stops the run.
     progress : bool
         Show a progress bar.
     memory_budget : float
@@ -204,7 +206,8 @@ def solve(
     with deadline(run.solver.time_limit), device_room("X, Y", needed, way):
         known = {"points": (X, Y), "groups": parsed, "memory_budget": memory_budget}
         problem = make_problem(make, terms, parsed.names, **known)
-        result = run(problem)
+        named = metric if isinstance(metric, str) else getattr(metric, "__name__", repr(metric))
+        result = replace(run(problem), metric=named, p=p, normalise=terms.normalise)
     return handed_out(result.at(home))
 
 
@@ -276,7 +279,7 @@ time_limit, start, callback, progress :
     room = device_room("C", needed, "pass fewer points, or points to frot.solve, which can stream")
     with deadline(run.solver.time_limit), room:
         problem = make_problem(make, terms, labels)
-        result = run(problem)
+        result = replace(run(problem), normalise=terms.normalise)
     return handed_out(result.at(home))
 
 

@@ -180,5 +180,7 @@ def show_result(out: Output, result: frot.Result) -> None:
     lines = Text(result.summary(SHOWN))
     lines.highlight_regex(r"^\S.*", "bold")
     lines.highlight_words([f"{status}:"], f"bold {'green' if status.ok else 'yellow'}")
-    lines.highlight_regex(r"(?m)^  (value|interval|status|solver|plan|kept|groups)\b", "dim")
+    lines.highlight_regex(
+        r"(?m)^  (value|interval|status|problem|solver|plan|kept|groups)\b", "dim"
+    )
     out.console().print(lines, soft_wrap=True)

@@ -5,8 +5,9 @@ Answers go into files as plain arrays by name (`arrays_of`) and come back (`rebu
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from enum import Enum
 from math import inf, isfinite
 from pathlib import Path
@@ -158,6 +159,11 @@ class Progress:
     gap: float
 
 
+def _version() -> str:
+    """The version of the package, which is whole before any result is made."""
+    return sys.modules["frot"].__version__
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
     r"""A certified answer: the optimum is proven to be between ``lower`` and ``upper``.
@@ -209,6 +215,14 @@ class Result:
     tau, penalty, totals : pair of floats, str, pair of floats
         Prices of mass that is not kept, as they were asked for, infinite where it is; how it is
         measured; and what a and b sum to.
+    metric, p, normalise : str, float, str
+        What the costs are made of, as asked for; the metric is empty where costs were given.
+    adversary : str
+        The set of weights.
+    tol : float, optional
+        The `gap` at which the solver was to stop.
+    version : str
+        Of frot.
     points, groups :
         The points and the groups of their features, where the costs came from points.
     chosen : Chosen, optional
@@ -252,6 +266,12 @@ class Result:
     tau: tuple[float, float] = (inf, inf)
     penalty: str = "kl"
     totals: tuple[float, float] = (1.0, 1.0)
+    metric: str = ""
+    p: float = 1.0
+    normalise: str = "none"
+    adversary: str = ""
+    tol: float | None = None
+    version: str = field(default_factory=_version)
 
     def __post_init__(self) -> None:
         for name in ("alpha", "phi"):
@@ -380,6 +400,7 @@ class Result:
             f"  value     {self.value:.10g}",
             f"  interval  [{self.lower:.10g}, {self.upper:.10g}]  (gap {self.gap:.1e})",
             f"  status    {self.status}: {self.status.sentence}",
+            f"  problem   {self._problem_line()}",
             f"  solver    {self._run_line()}",
             f"  plan      {plan}, mass {self.plan.sum():.6g}",
             *self._plain_line(),
@@ -397,9 +418,19 @@ class Result:
             lines.append(f"    ... and {len(alpha) - top} more")
         return "\n".join(lines)
 
+    def _problem_line(self) -> str:
+        costs = f"metric {self.metric}, p {self.p:g}" if self.metric else "costs as given"
+        tau = "none" if self.tau == (inf, inf) else " and ".join(f"{one:.6g}" for one in self.tau)
+        chosen = f", adversary {self.adversary}" if self.adversary else ""
+        return (
+            f"{costs}, normalise {self.normalise}, eta {self.eta:.6g}, eps {self.eps:.6g}, "
+            f"tau {tau}{chosen}"
+        )
+
     def _run_line(self) -> str:
         steps = "1 iteration" if self.iterations == 1 else f"{self.iterations} iterations"
-        return f"{self.solver}, {steps}, {self.time:.3g} s"
+        tol = "" if self.tol is None else f", tol {self.tol:g} of the gap"
+        return f"{self.solver}{tol}, {steps}, {self.time:.3g} s, frot {self.version}"
 
     def _plain_line(self) -> list[str]:
         if (known := self._known()) is None:
@@ -462,6 +493,12 @@ class Result:
             "arcs": len(self.plan.arcs()[2]) if is_sparse(self.plan) else None,
             "unregularised": [_finite(low), _finite(high)],
             "tau": [_finite(price) for price in self.tau],
+            "metric": self.metric,
+            "p": self.p,
+            "normalise": self.normalise,
+            "adversary": self.adversary,
+            "tol": self.tol,
+            "version": self.version,
             "penalty": self.penalty,
             "chosen": None if self.chosen is None else self.chosen.describe(),
             "groups": [
@@ -558,9 +595,9 @@ def _finite(value: float) -> float | None:
 
 
 # What `Result.save` writes, and `frot.load` reads.
-NUMBERS = ("value", "lower", "upper", "mean_cost", "time", "eta", "eps")
+NUMBERS = ("value", "lower", "upper", "mean_cost", "time", "eta", "eps", "p")
 PAIRS = ("tau", "totals", "plain")
-TEXTS = ("solver", "penalty")
+TEXTS = ("solver", "penalty", "metric", "normalise", "adversary", "version")
 GROUPS = ("flat", "offsets", "n_features", "listed")
 GROUP_WORDS = ("names", "dropped")
 
@@ -576,6 +613,7 @@ def arrays_of(result: Result, *, plan: bool = True) -> dict[str, Any]:
         "phi": host.phi,
         "names": _texts(host.names),
         "iterations": host.iterations,
+        "tol": host.tol,
         "history": np.array([astuple(one) for one in host.history]).reshape(-1, 5),
         **{name: getattr(host, name) for name in (*NUMBERS, *PAIRS, *TEXTS)},
         "plain": result._known(),
@@ -616,6 +654,7 @@ def rebuilt(arrays: Mapping[str, np.ndarray], plan: Plan | None = None) -> Resul
         potentials=(arrays["f"], arrays["g"]),
         names=_words(arrays["names"]),
         iterations=int(arrays["iterations"]),
+        tol=float(arrays["tol"]) if "tol" in arrays else None,
         history=tuple(Progress(int(row[0]), *row[1:].tolist()) for row in arrays["history"]),
         points=(arrays["x"], arrays["y"]) if "x" in arrays else None,
         groups=groups_in(arrays) if "groups_flat" in arrays else None,

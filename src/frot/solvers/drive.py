@@ -161,7 +161,8 @@ def drive(
 ) -> Result:
     """Run an algorithm until its interval is within `tol` or a limit is met.
 
-    A callback that returns True stops the run. Ctrl-C ends it, too: the result then has the status
+    A callback is called once an iteration, with an infinite interval as long as there is none; one
+    that returns True stops the run. Ctrl-C ends it, too: the result then has the status
     INTERRUPTED, and whoever hands it out raises `Interrupted` with it (`handed_out`). `keep_last`
     returns the last plan and the weights that answer it instead of the best ones. `view` is the
     problem that `problem` stands for, where it does.
@@ -176,16 +177,16 @@ def drive(
             for offer in offers:
                 iteration += 1
                 problem = known.take(offer) or problem
-                stopped = False
+                now = Progress(iteration, time.perf_counter() - begin, -np.inf, np.inf, 1.0)
                 if known.complete:
                     now = known.progress(problem, iteration, time.perf_counter() - begin, view)
                     if offer != NOTHING_NEW:
                         history.append(now)
                     show(now)
-                    stopped = callback is not None and _is_true(callback(now))
                     rounded += known.is_rounding
-                    if now.gap <= tol or rounded >= PATIENCE:
-                        break
+                stopped = callback is not None and _is_true(callback(now))
+                if known.complete and (now.gap <= tol or rounded >= PATIENCE):
+                    break
                 if stopped:
                     status = Status.STOPPED
                     break
@@ -228,6 +229,8 @@ def drive(
         eps=problem.eps,
         points=problem.points,
         groups=problem.groups,
+        adversary=problem.adversary.name,
+        tol=tol,
         **problem.owed,
     )
     result = result if view is None else view.result(result)
