@@ -84,9 +84,9 @@ def test_gradients_are_those_of_double_precision(kind: str, groups: list[int], d
 
 def test_gradients_are_finite_differences():
     parts, way = data("far"), torch.randn(120, 6, generator=torch.Generator().manual_seed(0))
-    options: dict[str, Any] = {"eps": RELATIVE["eps"], "debias": True}
-    _, (by_x, *_) = gradient(FRWDLoss([6], **options), parts)
-    exact = FRWDLoss([6], **options, gradient_tol=1e-8)
+    options: dict[str, Any] = dict(RELATIVE)
+    _, (by_x, *_) = gradient(FRWDLoss([2, 4], **options), parts)
+    exact = FRWDLoss([2, 4], **options, gradient_tol=1e-8)
     x, y, a, b = data("far", torch.float64)
     ends = [float(exact(x + step * way, y, a, b)) for step in (1e-3, -1e-3)]
     assert float((by_x * way).sum()) == pytest.approx((ends[0] - ends[1]) / 2e-3, rel=5e-3)
