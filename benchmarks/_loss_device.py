@@ -171,7 +171,7 @@ def measure(n: int, device: str, meter: Meter) -> list[list[str]]:
         if groups == 1 and n <= REFERENCE_TO:
             exact = reference(x, y, eps)
         elif groups > 1 and n <= GROUPS_REFERENCE_TO:
-            exact = gradient(FRWDLoss(**options, tol=CLOSE), x.double(), y.double())
+            exact = gradient(FRWDLoss(**options, gradient_tol=CLOSE), x.double(), y.double())
         meter.reset()
         cold = FRWDLoss(**options, warm_start=False)
         gradient(cold, x, y)

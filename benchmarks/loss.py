@@ -82,7 +82,7 @@ def error(found: torch.Tensor, exact: torch.Tensor) -> float:
 
 
 def converged(case: Case, x: torch.Tensor, n: int) -> torch.Tensor:
-    loss = FRWDLoss(**case.options, tol=REFERENCE[n], warm_start=False)
+    loss = FRWDLoss(**case.options, gradient_tol=REFERENCE[n], warm_start=False)
     return gradient(loss, x.double(), case.y.double())
 
 

@@ -93,7 +93,7 @@ def test_gradients_of_the_loss(options):
     torch = pytest.importorskip("torch")
     from frot.torch import FRWDLoss
 
-    loss = FRWDLoss(adversary=CappedSimplex(3), tol=1e-4, **options)
+    loss = FRWDLoss(adversary=CappedSimplex(3), gradient_tol=1e-4, **options)
     x, y = torch.tensor(X[0], requires_grad=True), torch.tensor(Y[0])
     loss(x, y).backward()
     assert CappedSimplex(3).contains(np.asarray(loss.result.alpha))

@@ -402,7 +402,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         {},
         {
             **{"eta": AMOUNTS, "eps": AMOUNTS, "debias": FLAGS, "metric": CHOICES, "tau": PRICES},
-            **{"tol": {**NUMBERS, "zero": 0}, "max_iter": COUNTS, "subgradient": FLAGS},
+            **{"gradient_tol": {**NUMBERS, "zero": 0}, "max_iter": COUNTS, "subgradient": FLAGS},
             **{"groups": None, "prior": None, "warm_start": FLAGS},
             "adversary": {k: v for k, v in SETS.items() if not isinstance(v, SimplexFamily)},
         },

@@ -42,8 +42,8 @@ shift = torch.linspace(1.0, -1.0, FEATURES, dtype=torch.float64)
 corrupted = (clean.flip(0) + 0.02 * draw() - shift) / scale
 
 # %%
-# The training loop is that of any PyTorch model. After each step ``loss.result`` has the certified
-# answer behind the value, with the weights of the groups.
+# The training loop is that of any PyTorch model. After each step ``loss.alpha`` has the weights of
+# the groups.
 
 log_scale = torch.zeros(FEATURES, dtype=torch.float64, requires_grad=True)
 offset = torch.zeros(FEATURES, dtype=torch.float64, requires_grad=True)
@@ -59,7 +59,7 @@ for step in range(STEPS):
     adam.step()
     decay.step()
     losses.append(value.item())
-    weights.append(loss.result.alpha)
+    weights.append(loss.alpha)
     if step in (0, 15, STEPS - 1):
         clouds[step] = moved.detach()
 

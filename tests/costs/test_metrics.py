@@ -146,7 +146,7 @@ class TestEveryDoor:
             assert found[at].upper >= one.lower
 
     def test_the_loss_and_its_gradient(self, metric: str):
-        loss = FRWDLoss(LISTS, 0.1, 0.1, metric=metric, tol=1e-6)
+        loss = FRWDLoss(LISTS, 0.1, 0.1, metric=metric, gradient_tol=1e-6)
         x, y = torch.tensor(X, requires_grad=True), torch.tensor(Y)
         value: Any = loss(x, y)
         expected = frot.solve_costs(stack_of(metric), eta=0.1, eps=0.1, tol=1e-8)

@@ -79,9 +79,9 @@ CASES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_gradients_are_finite_differences(name):
     parts = [*points(), masses(1, N, zeros=1), masses(2, M)]
-    closest = FRWDLoss(GROUPS, tol=1e-9, **CASES[name])
+    closest = FRWDLoss(GROUPS, gradient_tol=1e-9, **CASES[name])
     found = {
-        wanted: gradient(FRWDLoss(GROUPS, tol=tol, **CASES[name]), parts)
+        wanted: gradient(FRWDLoss(GROUPS, gradient_tol=tol, **CASES[name]), parts)
         for tol, wanted in ((1e-4, 1e-4), (1e-9, 1e-6))
     }
     ways = directions(parts)
@@ -98,7 +98,7 @@ def test_gradients_are_finite_differences(name):
 @pytest.mark.parametrize("name", ["plain", "relative", "debias"])
 def test_gradients_at_zero_weights_are_one_sided_differences(name, side):
     parts = [*points(3), masses(1, N, zeros=2), masses(2, M, zeros=2)]
-    loss = FRWDLoss(GROUPS, tol=1e-9, **CASES[name])
+    loss = FRWDLoss(GROUPS, gradient_tol=1e-9, **CASES[name])
     got = gradient(loss, parts)[side]
     way = torch.zeros_like(parts[side])
     way[0], way[3], way[4] = 1.0, -0.5, -0.5
@@ -116,7 +116,7 @@ def test_gradients_at_zero_weights_are_one_sided_differences(name, side):
 
 def test_gradcheck():
     x, y = (part[:4].requires_grad_() for part in points(4))
-    loss = FRWDLoss(GROUPS, eta=0.1, eps=0.5, tol=1e-9)
+    loss = FRWDLoss(GROUPS, eta=0.1, eps=0.5, gradient_tol=1e-9)
     assert torch.autograd.gradcheck(lambda *xy: loss(*xy), (x, y), eps=1e-4, atol=1e-5)
     # Softmax keeps the mass, so that weights may be moved at will.
     logits = torch.randn(4, dtype=torch.float64, requires_grad=True)
@@ -130,7 +130,7 @@ def test_a_batch_has_the_values_and_gradients_of_its_members(name):
     y[1] *= 3.0
     a = torch.stack([masses(at, N, zeros=at) for at in range(3)])
     b = masses(9, M)
-    loss = FRWDLoss(GROUPS, tol=1e-8, **CASES[name])
+    loss = FRWDLoss(GROUPS, gradient_tol=1e-8, **CASES[name])
     together = gradient(loss, [x, y, a, b])
     assert isinstance(loss.result, frot.BatchResult)
     whole = loss(x, y, a, b)
@@ -157,7 +157,7 @@ def test_values_are_those_of_solve(name):
     # The dual value is closer than either bound: errors enter it by their squares.
     assert value == pytest.approx(want.value, rel=1e-5)
     assert loss.result.lower <= value <= loss.result.upper
-    assert loss.result.gap <= loss.tol
+    assert loss.result.gap <= loss.gradient_tol
     assert loss.result.lower <= want.upper
     assert want.lower <= loss.result.upper
 
@@ -202,10 +202,11 @@ def test_the_tolerance_is_that_of_the_gradient(eta, eps, debias):
     pairs = [clouds(kind, 0) for kind in KINDS]
     both = [torch.stack(sides) for sides in zip(*pairs, strict=True)]
     # Together they are as exact, and cost little more than one.
-    exact = gradient(FRWDLoss(GROUPS, tol=1e-8, **given), both)
+    closest = 1e-5 if debias else 1e-8
+    exact = gradient(FRWDLoss(GROUPS, gradient_tol=closest, **given), both)
     for kind, pair, *closest in zip(KINDS, pairs, *exact, strict=True):
         for tol in (5e-3, 5e-2):
-            loss = FRWDLoss(GROUPS, tol=tol, **given)
+            loss = FRWDLoss(GROUPS, gradient_tol=tol, **given)
             found = gradient(loss, list(pair))
             assert loss.result.gap <= tol
             for got, want in zip(found, closest, strict=True):
@@ -218,7 +219,7 @@ def test_points_of_no_weight_that_are_far_away_change_nothing():
     far_x, far_y = x.clone(), y.clone()
     far_x[0], far_y[:2] = 1e9, -1e12
     for eps, debias in ((0.2, False), (0.2, True), (1e-3, False)):
-        loss = FRWDLoss(GROUPS, eta=0.1, eps=eps, debias=debias, tol=1e-8)
+        loss = FRWDLoss(GROUPS, eta=0.1, eps=eps, debias=debias, gradient_tol=1e-8)
         near, far = gradient(loss, [x, y, a, b]), gradient(loss, [far_x, far_y, a, b])
         for one, other in zip(near[:2], far[:2], strict=True):
             assert one == pytest.approx(other, abs=1e-7)
@@ -227,27 +228,27 @@ def test_points_of_no_weight_that_are_far_away_change_nothing():
 
 
 @pytest.mark.parametrize("eta", [0.0, 0.1])
-@pytest.mark.parametrize("debias", [False, True])
-@pytest.mark.parametrize("eps", [1e-2, 1e-3, 1e-5])
+@pytest.mark.parametrize(
+    ("eps", "debias"), [(1e-2, False), (1e-3, False), (1e-5, False), (1e-2, True), (1e-3, True)]
+)
 def test_gradients_at_small_eps(eps, debias, eta):
     # Below a thousandth of the mean cost members are solved one by one.
     parts = [*points(3), masses(1, N, zeros=1), masses(2, M, zeros=2)]
     given: dict[str, Any] = {"eta": eta, "eps": frot.relative(eps), "debias": debias}
-    loss, ways = FRWDLoss(GROUPS, tol=1e-8, **given), directions(parts)
+    loss, ways = FRWDLoss(GROUPS, gradient_tol=1e-8, **given), directions(parts)
     exact = slope(loss, parts, ways, h=1e-5)
     for tol, wanted in ((1e-8, 1e-6), (5e-3, 5e-3)):
-        grads = gradient(FRWDLoss(GROUPS, tol=tol, **given), parts)
+        grads = gradient(FRWDLoss(GROUPS, gradient_tol=tol, **given), parts)
         got = sum(float((grad * way).sum()) for grad, way in zip(grads, ways, strict=True))
         assert got == pytest.approx(exact, rel=wanted)
 
 
-def test_debiased_costs_share_one_eps_and_eta():
+def test_debiased_costs_share_one_eps():
     x, y = points(2)
     y = 0.2 * y
-    given: dict[str, Any] = {"eta": frot.relative(0.2), "eps": frot.relative(0.1)}
-    whole = FRWDLoss(GROUPS, debias=True, tol=1e-8, **given)
+    whole = FRWDLoss([D], eps=frot.relative(0.1), debias=True, gradient_tol=1e-8)
     value = float(whole(x, y))
-    alone = FRWDLoss(GROUPS, eta=whole.result.eta, eps=whole.result.eps, tol=1e-8)
+    alone = FRWDLoss([D], eps=whole.result.eps, gradient_tol=1e-8)
     own = 0.5 * float(alone(x, x) + alone(y, y))
     assert value == pytest.approx(float(alone(x, y)) - own, rel=1e-9)
     assert value > 0.0
@@ -297,7 +298,7 @@ def test_the_graph_does_not_grow_with_iterations():
     x.requires_grad_()
     sizes, kept, steps = [], [], []
     for tol, eps in ((1e-2, 1.0), (1e-9, 0.05)):
-        loss, saved = FRWDLoss(GROUPS, eta=0.1, eps=eps, tol=tol), []
+        loss, saved = FRWDLoss(GROUPS, eta=0.1, eps=eps, gradient_tol=tol), []
         with torch.autograd.graph.saved_tensors_hooks(
             lambda part, saved=saved: saved.append(part.numel()) or part, lambda part: part
         ):
@@ -357,9 +358,9 @@ def test_a_module_like_any_other():
 
 def test_warm_starts_are_shorter_and_come_to_the_same():
     x, y = clouds("over each other", 1)
-    given: dict[str, Any] = {"eta": 0.1, "eps": 0.1, "debias": True}
+    given: dict[str, Any] = {"eta": 0.1, "eps": 0.1}
     warm, cold = FRWDLoss(GROUPS, **given), FRWDLoss(GROUPS, warm_start=False, **given)
-    exact = FRWDLoss(GROUPS, tol=1e-8, **given)
+    exact = FRWDLoss(GROUPS, gradient_tol=1e-8, **given)
     for loss in (warm, cold):
         loss(x, y)
     assert warm.result.iterations == cold.result.iterations
@@ -369,7 +370,7 @@ def test_warm_starts_are_shorter_and_come_to_the_same():
         x -= 20.0 * gradient(warm, [x, y])[0]
         for loss in (warm, cold):
             (got, _), (want, _) = gradient(loss, [x, y]), gradient(exact, [x, y])
-            assert float((got - want).norm()) <= loss.tol * float(want.norm())
+            assert float((got - want).norm()) <= loss.gradient_tol * float(want.norm())
     cold(x, y)
     x += 1e-3
     warm(x, y)
@@ -382,12 +383,12 @@ def test_an_unchanged_problem_is_not_solved_again():
     first, found = float(loss(x, y)), loss._last["xy"][1]
     assert float(loss(x, y)) == first
     assert loss._last["xy"][1] is found
-    loss.tol = 1e-7
+    loss.gradient_tol = 1e-7
     loss(x, y)
     assert loss._last["xy"][1] is not found
     assert loss.result.gap <= 1e-7
     # Nor is its warning lost.
-    rough = FRWDLoss(GROUPS, eta=0.1, eps=0.05, tol=1e-6, max_iter=1)
+    rough = FRWDLoss(GROUPS, eta=0.1, eps=0.05, gradient_tol=1e-6, max_iter=1)
     for _ in range(2):
         with pytest.warns(frot.ConvergenceWarning):
             rough(x, y)
@@ -523,7 +524,7 @@ def test_points_that_are_all_the_same(eps):
 def test_non_convergence_is_seen_at_the_callers_line():
     x, y = points(15, (3,))
     x[2] *= 5.0
-    loss = FRWDLoss(GROUPS, eta=0.1, eps=0.05, tol=1e-6, max_iter=2)
+    loss = FRWDLoss(GROUPS, eta=0.1, eps=0.05, gradient_tol=1e-6, max_iter=2)
     with pytest.warns(frot.ConvergenceWarning, match="gap .* of member . where 1.0e-06") as seen:
         loss(x, y)
     assert [warning.filename for warning in seen] == [__file__]
@@ -580,7 +581,7 @@ def test_bad_members_are_named():
         ({"eps": frot.relative(0.0)}, "eps: .*subgradient"),
         ({"eps": -1.0}, "eps: "),
         ({"eta": -1.0}, "eta: "),
-        ({"tol": 0.0}, "tol: "),
+        ({"gradient_tol": 0.0}, "gradient_tol: "),
         ({"max_iter": 0}, "max_iter: "),
         ({"metric": "cityblock"}, "metric: "),
         ({"warm_start": 1}, "warm_start: "),
@@ -605,7 +606,7 @@ class TestMassThatMayGo:
 
     @property
     def options(self):
-        return {"groups": [2, 3], "eta": 0.1, "tol": 1e-6}
+        return {"groups": [2, 3], "eta": 0.1, "gradient_tol": 1e-6}
 
     @staticmethod
     def points():

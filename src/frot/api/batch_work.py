@@ -44,7 +44,7 @@ class BatchWork:
         self.aim = Aim(tol, gradient)
         self.name = f"solve_batch(tol={tol}, max_iter={max_iter})"
         if gradient is not None:
-            self.name = f"FRWDLoss(tol={gradient}, max_iter={max_iter})"
+            self.name = f"FRWDLoss(gradient_tol={gradient}, max_iter={max_iter})"
         self.status: dict[int, Status] = {}
         self.iterations: dict[int, int] = {}
         # Of every member the best proof, and the row of it.

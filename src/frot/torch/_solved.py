@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from frot.api.batch_work import BatchWork
 from frot.api.run import SolverRun
 from frot.api.solve import solve
 from frot.costs import MEMORY_BUDGET, METRICS, FactoredCosts, FactoredMetric, device_points
+from frot.costs.geometry import Geometry
 from frot.groups.groups import Groups
 from frot.problem.adversary import simplex_of
 from frot.problem.marginals import Marginals
@@ -41,6 +42,8 @@ NARROWEST = 1e-12
 MOVED = 0.1
 # What all weights get of one before they start anew.
 LIFT = 1e-5
+
+Results = Sequence[Result]
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,40 +243,72 @@ def _start(asked: BatchProblem, before: tuple[BatchProblem, Solved] | None) -> A
     return (alpha, g) if np.isfinite(g).all() else None
 
 
-def _solve(asked: BatchProblem, start: Any) -> Solved:
-    (x, y, a, b), groups, tol = asked.points, asked.groups, asked.tol
-    log_prior = check_prior(asked.prior, len(groups))
+class BatchCosts(NamedTuple):
+    """Costs of a batch where its points are, and its terms on the host.
+
+    `geometry` has points without weight where others are, `true` has them where they belong;
+    `means` are the groups' mean costs, (B, L), and `weights`, `eta`, `eps` and `prices` those of
+    the members.
+    """
+
+    geometry: Geometry
+    true: Geometry
+    means: np.ndarray
+    weights: tuple[np.ndarray, np.ndarray]
+    eta: np.ndarray
+    eps: np.ndarray
+    prices: tuple[np.ndarray, np.ndarray]
+    symmetric: bool
+
+
+def batch_costs(asked: BatchProblem) -> BatchCosts:
+    """Return the costs of a batch, refusing those outside the contract."""
+    x, y, a, b = asked.points
     etas, epss, levels = (to_numpy(part) for part in asked.amounts)
     shares = (_unit_mass(a), _unit_mass(b))
-    weights, prices = shares, np.full((2, len(etas)), np.inf)
-    if asked.tau is not None:
-        weights = to_numpy(a).astype(float), to_numpy(b).astype(float)
-        prices = np.stack([to_numpy(side).astype(float) for side in asked.tau])
+    weights, prices = _weights_and_prices(asked)
+    home = _double_home(x)
+    geometry, true = batch_geometry(x, y, asked.groups, asked.metric, home, shares)
+    means = to_numpy(geometry.product(*map(home.bring, shares)))
+    who = "x, y" if len(levels) == 1 else "x[{index}], y[{index}]"
+    check_batch_range(levels, to_numpy(geometry.peaks()).max(axis=1), epss, who)
+    return BatchCosts(geometry, true, means, weights, etas, epss, prices, asked.symmetric)
+
+
+def _weights_and_prices(asked: BatchProblem) -> tuple[Any, Any]:
+    """Return weights of both sides, that sum to one where mass is kept, and its prices."""
+    _, _, a, b = asked.points
+    if asked.tau is None:
+        free = np.full(len(a), np.inf)
+        return (_unit_mass(a), _unit_mass(b)), (free, free)
+    weights = to_numpy(a).astype(float), to_numpy(b).astype(float)
+    return weights, tuple(to_numpy(side).astype(float) for side in asked.tau)
+
+
+def _solve(asked: BatchProblem, start: Any) -> Solved:
+    (x, y, _, _), groups, tol = asked.points, asked.groups, asked.tol
+    log_prior = check_prior(asked.prior, len(groups))
+    etas, epss = (to_numpy(part) for part in asked.amounts[:2])
     fits = dense_bytes(x.shape[1], y.shape[1]) <= MEMORY_BUDGET
     with collect_warnings():
         # The gap may be asked for far below `tol`; only what misses `tol` is worth a warning.
         results: Any
         if fits and (epss > 0.0).all():
-            home = find_home(x=x.double())
-            assert home is not None
-            geometries = batch_geometry(x, y, groups, asked.metric, home, shares)
-            bring = home.double().bring
-            means = to_numpy(geometries[0].product(*map(bring, shares)))
-            who = "x, y" if len(levels) == 1 else "x[{index}], y[{index}]"
-            check_batch_range(levels, to_numpy(geometries[0].peaks()).max(axis=1), epss, who)
+            costs = batch_costs(asked)
             gap = max((tol / WEIGHTS) ** 2, NARROWEST)
             work = BatchWork(gap, asked.max_iter, None, time.perf_counter(), tol)
             results = run_batch(
-                geometries, weights, simplex_of(asked.k, 0.0, log_prior), (etas, epss), means,
-                groups, home, work, symmetric=asked.symmetric, start=start,
-                tau=(prices[0], prices[1]),
+                (costs.geometry, costs.true), costs.weights, simplex_of(asked.k, 0.0, log_prior),
+                (etas, epss), costs.means, groups, find_home(x=x.double()), work,
+                symmetric=asked.symmetric, start=start, tau=costs.prices,
             )  # fmt: skip
         else:
+            weights, prices = _weights_and_prices(asked)
             results = [
                 _alone(
                     (x[at], y[at], *(w[at] for w in weights)),
                     (etas[at], epss[at]),
-                    Marginals(*prices[:, at].tolist()),
+                    Marginals(float(prices[0][at]), float(prices[1][at])),
                     asked,
                 )
                 for at in range(x.shape[0])

@@ -47,6 +47,7 @@ from frot.problem.terms import (
 )
 from frot.solvers.sinkhorn.clouds import CloudSolution
 from frot.solvers.sinkhorn.dense import dense_bytes, stream_bytes
+from frot.torch._divergence import SHARES, certified_at, solve_divergence
 from frot.torch._solved import (
     SQUARED,
     BatchProblem,
@@ -67,8 +68,15 @@ class FRWDLoss(nn.Module):
         F(x, y) = \min_{\Pi \in U(a, b)} G_\eta(\phi(\Pi))
         + \varepsilon\,\mathrm{KL}(\Pi | a b^\top)
 
-    or, debiased, :math:`F(x, y) - \tfrac12 F(x, x) - \tfrac12 F(y, y)`, which is zero where the
-    sets are the same.
+    or, debiased, the largest Sinkhorn divergence of a mixed cost,
+
+    .. math::
+        D(x, y) = \max_\alpha\; S_\alpha(x, y) - \eta\,\mathrm{KL}(\alpha | q), \qquad
+        S_\alpha(x, y) = W_\alpha(x, y) - \tfrac12 W_\alpha(x, x) - \tfrac12 W_\alpha(y, y) ,
+
+    with :math:`W_\alpha` the entropic cost of :math:`\sum_l \alpha_l C_l` and q the prior. All
+    three terms have the same weights, so that D is a divergence: :math:`D \ge S_q \ge 0`, and zero
+    for equal sets only.
 
     Parameters
     ----------
@@ -79,7 +87,9 @@ class FRWDLoss(nn.Module):
         of the mean cost is differentiated too. ``eps=0`` has kinks where
         the plan is not unique: it needs ``subgradient=True``, and is solved on the host.
     debias : bool
-        Shares are of the mean cost between x and y then, for all three.
+        Return D. Shares are of the mean cost between x and y, for all three terms. D is not
+        concave in the weights: the steps on them go up from q, and never below S_q, but the maximum
+        they end at may be a local one.
     metric : str
         "sqeuclidean", "cosine", or another name in `frot.costs.METRICS`.
     prior : array of shape (L,), optional
@@ -90,11 +100,11 @@ class FRWDLoss(nn.Module):
         As in `solve` with ``penalty="kl"``: weights may sum to anything. Debiased, both sides have
         one price, and :math:`\tfrac\varepsilon2 (|a| - |b|)^2` is added, without which it may be
         negative.
-    tol : float
+    gradient_tol : float
         Relative error of the gradient by the points, :math:`\|\delta\| / \|\nabla F\|`: an
         estimate, kept by a factor of two on all kinds of clouds, and of ten on most. The proven
-        interval of ``self.result`` is no wider than `tol` either, relative to the value; the value
-        itself, the dual one, is far closer, about tol squared. A debiased gradient is a
+        interval of ``self.result`` is no wider than that either, relative to its value; the loss
+        itself, a dual value, is far closer, about its square. A debiased gradient is a
         difference, whose error counts relative to its parts: where the clouds all but agree, ask
         for less.
     max_iter : int
@@ -104,7 +114,7 @@ class FRWDLoss(nn.Module):
     warm_start : bool
         Begin with the last call's potentials and weights where shapes agree and points have moved
         little, and do not solve again what has not changed. What comes out is certified either way,
-        and the same to `tol`.
+        and the same to `gradient_tol`.
 
     Notes
     -----
@@ -113,10 +123,16 @@ class FRWDLoss(nn.Module):
     refused elsewhere. There are no second derivatives, and none inside `torch.func`; batches take
     the place of `torch.vmap`.
 
-    On CUDA with Triton all three costs of a debiased loss are solved together, by fused kernels
-    that keep no matrix (`eps` > 0, no `tau`, a `tol` of 1e-4 or more, and `eta` > 0 with several
-    groups; all else is solved as on a CPU, and so are batches whose members' matrices fit). The
-    interval is proven when ``self.result`` is asked for.
+    ``self.result`` is the certified answer between x and y. Of a debiased loss with several groups
+    that is the cost between x and y at the shared weights ``self.alpha``, mixed into one group; D
+    itself has no interval: what is returned is :math:`S_\alpha - \eta\,\mathrm{KL}(\alpha | q)` at
+    the weights that were found, below D up to the errors of its three dual values.
+
+    On CUDA with Triton the costs of a loss that is not debiased, or has one group, are solved by
+    fused kernels that keep no matrix (`eps` > 0, no `tau`, a `gradient_tol` of 1e-4 or more, and
+    `eta` > 0 with several groups; all else is solved as on a CPU, and so are batches whose members'
+    matrices fit). The interval is proven when ``self.result`` is asked for, and so it is of a
+    debiased loss with several groups.
 
     Examples
     --------
@@ -140,7 +156,7 @@ class FRWDLoss(nn.Module):
         prior: Any = None,
         adversary: Any = None,
         tau: Any = None,
-        tol: float = 5e-3,
+        gradient_tol: float = 5e-3,
         max_iter: int = 2_000,
         subgradient: bool = False,
         warm_start: bool = True,
@@ -153,7 +169,7 @@ class FRWDLoss(nn.Module):
         if self.debias and self.tau is not None and self.tau[0] != self.tau[1]:
             raise InputError("tau: a debiased loss has one price for both sides; pass a number")
         self.metric = check_choice(metric, "metric", tuple(METRICS))
-        self.tol = check_number(tol, "tol", strict=True)
+        self.gradient_tol = check_number(gradient_tol, "gradient_tol", strict=True)
         self.max_iter = check_count(max_iter, "max_iter")
         self.subgradient = check_flag(subgradient, "subgradient")
         self.warm_start = check_flag(warm_start, "warm_start")
@@ -161,7 +177,8 @@ class FRWDLoss(nn.Module):
         self._found: tuple[Any, bool] | None = None
         self._shown: Any = None
         # What was asked for and found last: between x and y, and of each with itself.
-        self._last: dict[str, tuple[BatchProblem, Solved]] = {}
+        self._last: dict[str, tuple[BatchProblem, Any]] = {}
+        self._alpha: Tensor | None = None
         # The same of fused kernels, of every member.
         self._clouds: tuple[CloudSolution, ...] = ()
         if not isinstance(adversary, SimplexFamily | None):
@@ -179,16 +196,22 @@ class FRWDLoss(nn.Module):
             )
 
     @property
+    def alpha(self) -> Tensor | None:
+        """The weights of the groups at the last call, (L,), or (B, L) of a batch; None before."""
+        return self._alpha
+
+    @property
     def result(self) -> Any:
         """The certified answer that the last cost between x and y came from, or the batch of them.
 
-        None before the first call.
+        None before the first call. Of a debiased loss with several groups it is that of the one
+        cost that ``self.alpha`` mixes.
         """
         found = self._found
         if found is not None:
             made, alone = found
             # On a device they are proven now.
-            results: Any = made() if callable(made) else made
+            results = _proven(made)
             self._shown, self._found = results[0] if alone else results, None
         return self._shown
 
@@ -244,11 +267,20 @@ class FRWDLoss(nn.Module):
                 costs = Images(found.error + 2.0)
             loss, result = self._costs((x, y, a, b), groups, costs)
         self._found, self._shown = (result, alone), None
+        if alone and self._alpha is not None:
+            self._alpha = self._alpha[0]
         return loss[0] if alone else loss
 
     def __getstate__(self) -> dict[str, Any]:
         # What was found last is no part of the module, and as large as the data it came from.
-        return {**self.__dict__, "_found": None, "_shown": None, "_last": {}, "_clouds": ()}
+        return {
+            **self.__dict__,
+            "_found": None,
+            "_shown": None,
+            "_alpha": None,
+            "_last": {},
+            "_clouds": (),
+        }
 
     def _costs(
         self,
@@ -264,14 +296,76 @@ class FRWDLoss(nn.Module):
             return streamed
         self._clouds = ()
         level, amounts = self._amounts(points, groups)
-        loss, result = self._cost("xy", points, amounts, level, groups, metric)
-        if self.debias:
-            for role, part, w in (("xx", x, a), ("yy", y, b)):
-                own, _ = self._cost(role, (part, part, w, w), amounts, level, groups, metric)
-                loss = loss - 0.5 * own
-            if self.tau is not None:
-                loss = loss + 0.5 * amounts[1].to(loss) * (a.sum(1) - b.sum(1)) ** 2
+        if self.debias and len(groups) > 1:
+            loss, result = self._divergence(points, amounts, level, groups, metric)
+        else:
+            loss, result = self._cost("xy", points, amounts, level, groups, metric)
+            if self.debias:
+                for role, part, w in (("xx", x, a), ("yy", y, b)):
+                    own, _ = self._cost(role, (part, part, w, w), amounts, level, groups, metric)
+                    loss = loss - 0.5 * own
+        if self.debias and self.tau is not None:
+            loss = loss + 0.5 * amounts[1].to(loss) * (a.sum(1) - b.sum(1)) ** 2
         return loss, result
+
+    def _divergence(
+        self,
+        points: tuple[Tensor, Tensor, Tensor, Tensor],
+        amounts: list[Tensor],
+        level: Tensor,
+        groups: Groups,
+        metric: FactoredMetric,
+    ) -> tuple[Tensor, Any]:
+        """The debiased loss of several groups, (B,), and what proves the costs between x and y."""
+        (count, n, _), m = points[0].shape, points[1].shape[1]
+        largest = dense_bytes(max(n, m), max(n, m))
+        smooth = amounts[1].detach() > 0.0
+        together = count * largest <= MEMORY_BUDGET and bool((smooth == smooth[0]).all())
+        parts = [slice(0, count)] if together else [slice(at, at + 1) for at in range(count)]
+        losses, weights = [], []
+        proofs: list[Any] = []
+        for number, part in enumerate(parts):
+            loss, proof = self._at_shared_weights(
+                f"shared {number}", tuple(side[part] for side in points),
+                [amount[part] for amount in amounts], level[part], groups, metric,
+            )  # fmt: skip
+            losses.append(loss)
+            proofs.append(proof)
+            weights.append(self._alpha)
+        self._alpha = torch.cat(weights)
+        if together:
+            return losses[0], proofs[0]
+        return torch.cat(losses), lambda: [one for proof in proofs for one in _proven(proof)]
+
+    def _at_shared_weights(
+        self,
+        role: str,
+        points: Any,
+        amounts: list[Tensor],
+        level: Tensor,
+        groups: Groups,
+        metric: FactoredMetric,
+    ) -> tuple[Tensor, Any]:
+        """The same of members that are solved together."""
+        x, y, a, b = points
+        if not bool((amounts[1] > 0.0).any()):
+            # Without eps a cloud costs nothing to itself, whatever the weights.
+            loss, result = self._cost("xy", points, amounts, level, groups, metric)
+            bonus = math.log(len(groups)) if self.prior is None else 0.0
+            return loss - bonus * amounts[0].to(loss), result
+        asked = self._asked(points, level, amounts, groups, metric)
+        solved = solve_divergence(asked, self._last.get(role))
+        kept = asked.copied()
+        if self.warm_start:
+            self._last = {**self._last, role: (kept, solved)}
+        self._alpha = solved.alpha
+        _refuse_overflow(solved.terms[0].values, x.dtype)
+        # A copy: what was found in inference mode cannot be saved for a gradient.
+        value: Any = -amounts[0] * solved.kl.clone()
+        pairs = ((x, y, a, b), (x, x, a, a), (y, y, b, b))
+        for share, pair, term in zip(SHARES, pairs, solved.terms, strict=True):
+            value = value + share * _Transport.apply(*pair, *amounts, groups, term)
+        return value.to(x.dtype), lambda: certified_at(kept, solved.alpha)
 
     def _amounts(self, points: Any, groups: Groups) -> tuple[Tensor, list[Tensor]]:
         """Return the mean costs of the members, (B,), and eta, eps and both prices of each."""
@@ -293,6 +387,7 @@ class FRWDLoss(nn.Module):
         (count, n, _), m = points[0].shape, points[1].shape[1]
         suits = count == 1 or dense_bytes(n, m) > MEMORY_BUDGET
         suits = suits and self.tau is None and self.adversary.k == 1 and streams(points[0])
+        suits = suits and not (self.debias and len(groups) > 1)
         before = self._clouds
         if not suits:
             return None
@@ -303,14 +398,17 @@ class FRWDLoss(nn.Module):
         for at in range(count):
             member = tuple(part[at] for part in points)
             loss, one = streamed_loss(
-                member, (amounts[0][at], amounts[1][at]), groups, prior, self.tol, self.max_iter,
-                self.debias, before[at] if at < len(before) else None,
+                member, (amounts[0][at], amounts[1][at]), groups, prior, self.gradient_tol,
+                self.max_iter, self.debias, before[at] if at < len(before) else None,
             )  # fmt: skip
             if loss is None or one is None:
                 return None
             losses.append(loss)
             found.append(one)
         self._clouds = tuple(found) if self.warm_start else ()
+        self._alpha = torch.as_tensor(
+            np.stack([one.alpha[0] for one in found]), device=losses[0].device
+        )
         # What an optimiser moves is proven as it was.
         kept = tuple(part.detach().clone() for part in points)
 
@@ -332,7 +430,7 @@ class FRWDLoss(nn.Module):
         (x, y, a, b), (eta, eps, *tau) = (part.detach() for part in points), amounts
         return BatchProblem(
             (x, y, a, b), (eta.detach(), eps.detach(), level.detach()), groups, self.prior,
-            self.tol, self.max_iter, self.adversary.k, metric=metric,
+            self.gradient_tol, self.max_iter, self.adversary.k, metric=metric,
             tau=None if self.tau is None else (tau[0].detach(), tau[1].detach()),
         )  # fmt: skip
 
@@ -354,8 +452,15 @@ class FRWDLoss(nn.Module):
         if self.warm_start:
             self._last = {**self._last, role: (asked.copied(), solved)}
         _refuse_overflow(solved.values, points[0].dtype)
+        if role == "xy":
+            self._alpha = solved.alpha
         value: Any = _Transport.apply(*points, *amounts, groups, solved)
-        return value, solved.results
+        return value.to(x.dtype), solved.results
+
+
+def _proven(proof: Any) -> Any:
+    """Return results, which may have to be proven first."""
+    return proof() if callable(proof) else proof
 
 
 def _untraced() -> Any:
@@ -376,7 +481,7 @@ class _Transport(Envelope):
         ctx.solved, ctx.groups = solved, groups
         ctx.save_for_backward(x, y, a, b, eta, eps, tau_a, tau_b)
         # A copy: what is handed out becomes part of a graph, and what is kept must not.
-        return solved.values.to(x, copy=True)
+        return solved.values.clone()
 
     @staticmethod
     def envelope(ctx: Any, *grads: Any) -> list[Any]:
