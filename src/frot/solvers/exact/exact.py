@@ -25,8 +25,8 @@ from frot.solvers.start import Start
 SMOOTH_GROUPS = 3_000
 # While arcs still enter, the restricted problem is solved to this share of the full gap.
 SOLVE_TO = 0.2
-# Nor is it solved to less than this share of the tolerance: of 600 problems with eta > 0 two stalled
-# above it where steps went on until they lost their digits.
+# Nor is it solved to less than this share of the tolerance: of 600 problems with eta > 0 two
+# stalled above it where steps went on until they lost their digits.
 ENOUGH = 0.5
 # Steps of the interior point between two looks at all arcs, at most: some twenty are usual, and a
 # point that needs more has lost its digits.

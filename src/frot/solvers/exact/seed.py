@@ -49,8 +49,8 @@ GROUP_SHARE = 1e-8
 GROUPS_AT_FIRST = 400
 # Where mass may go, the first weights and potentials are right to so much, after so many steps.
 SOFT_GAP, SOFT_STEPS = 3e-3, 40
-# No arc begins with less than this share of what a b^T gives it: without, one of 450 problems of some
-# points against many diverged.
+# No arc begins with less than this share of what a b^T gives it: without, one of 450 problems of
+# some points against many diverged.
 INDEPENDENT = 0.1
 # Entries looked at to find a threshold.
 SAMPLE = 20_000
