@@ -81,7 +81,7 @@ def test_too_little_memory_is_said_with_the_bytes_and_the_way_out(where: str, mo
 
     for owner, name in (
         (DenseEngine, "sweep"), (DenseEngine, "start"), (StreamEngine, "sweep"),
-        (DenseEngine, "passes"), (EntropicRun, "prove_from_rows"), (Solved, "products"),
+        (DenseEngine, "passes"), (EntropicRun, "prove"), (Solved, "products"),
         (Matcher, "solve"),
     ):  # fmt: skip
         monkeypatch.setattr(owner, name, fail)

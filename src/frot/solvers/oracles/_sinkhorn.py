@@ -85,12 +85,16 @@ class Sinkhorn:
             # A warm start is worth more than coming down from a large eps.
             at = engine.sweep(one, home.bring(start)[None, ...], self.tol, left)
         at = self._finish(engine, at)
-        f, g = at.f, at.g
         converged = bool(to_numpy(at.error)[0] <= self.tol)
         # In the kernel's place: nobody needs that any more.
         plan = at.kernel
         plan *= at.left[:, :, None]
         plan *= at.right[:, None, :]
+        # Newton steps leave rows off by what they have not converged; a last scaling does not.
+        rows = home.xp.sum(plan, axis=2)
+        share = home.xp.where(rows > 0.0, terms.a / home.xp.where(rows > 0.0, rows, 1.0), 1.0)
+        plan *= share[:, :, None]
+        f, g = at.f + self.eps * home.xp.log(home.xp.where(share > 0.0, share, 1.0)), at.g
         return Transport(Plan(to_numpy(plan)[0], copy=False), f[0, ...], g[0, ...], converged)
 
     @staticmethod
