@@ -361,7 +361,11 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         {**LIMITS, "method": CHOICES},
     ),
     "NetworkSimplex": (frot.NetworkSimplex, {}, {"max_iter": COUNTS}),
-    "Sinkhorn": (frot.Sinkhorn, {}, {"tol": {**NUMBERS, "zero": 0}, "max_iter": COUNTS}),
+    "Sinkhorn": (
+        frot.Sinkhorn,
+        {"eps": 0.1},
+        {"eps": {**NUMBERS, "zero": 0}, "tol": {**NUMBERS, "zero": 0}, "max_iter": COUNTS},
+    ),
     "CuttingSet": (lambda **o: frot.solve(X, Y, solver=frot.CuttingSet(**o)), {}, LIMITS),
     "Simplex": (frot.Simplex, {}, {"eta": NUMBERS, "log_prior": ARRAYS}),
     "CappedSimplex": (

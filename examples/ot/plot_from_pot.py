@@ -34,6 +34,8 @@ n = 60
 x = np.linspace(0.0, 1.0, n)
 a = np.exp(-((x - 0.25) ** 2) / 0.008)
 b = 0.6 * np.exp(-((x - 0.55) ** 2) / 0.004) + np.exp(-((x - 0.8) ** 2) / 0.004)
+# Weights below 1e-15 of the largest would count as zero, with a warning.
+a, b = (np.maximum(weights, 1e-12) for weights in (a, b))
 a, b = a / a.sum(), b / b.sum()
 M = ot.dist(x[:, None], x[:, None])
 reg = 0.005

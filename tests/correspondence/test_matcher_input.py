@@ -123,8 +123,8 @@ def test_a_device_that_is_not_there():
     [
         ("resnet101", None, "resnet101 needs weights, the path of a file that you have"),
         ("resnet101", "absent.pth", "absent.pth"),
-        ("resnet18", None, "backbone is 'resnet18'; give one of"),
-        (3, None, "backbone is a int; give one of"),
+        ("resnet18", None, "backbone: 'resnet18' is not known; give one of"),
+        (3, None, "backbone: a int is not known; give one of"),
         ("absent.onnx", None, "absent.onnx"),
     ],
 )

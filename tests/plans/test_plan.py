@@ -330,11 +330,6 @@ class TestFactors:
         assert V.grad is not None
         assert V.grad.numpy() == pytest.approx(np.full(M, 1 / M))
 
-    def test_another_library(self):
-        plan = frot.solve(torch.tensor(X), torch.tensor(Y), eps=0.2).plan
-        with pytest.raises(InputError, match="plan: is of torch on cpu, and its factor of"):
-            plan.__matmul__(Library("strict", "float64")(np.ones(M)))
-
 
 class TestMatrices:
     """What a plan can be made of."""

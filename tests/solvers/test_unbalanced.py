@@ -284,7 +284,7 @@ def test_members_that_keep_next_to_nothing_are_told() -> None:
     with pytest.warns(frot.DataWarning, match=r"1 of 2 members kept .* on member 1 names"):
         found = frot.solve_batch(X, Y, tau=1.0, eps=0.01)
     assert found[1].mass < 0.01 < 0.5 < found[0].mass
-    with pytest.warns(frot.ConvergenceWarning, match=r"tau=\S+ would keep about half"):
+    with pytest.warns(frot.DataWarning, match=r"tau=\S+ would keep about half"):
         frot.solve(X[1], Y[1], tau=1.0, eps=0.01)
 
 

@@ -78,7 +78,7 @@ def refuse_unfit_table(table: Any, name: str) -> None:
     values = table
     if callable(getattr(table, "toarray", None)):
         # A sparse matrix.
-        values = table.data
+        values = table.tocoo().data
     elif callable(getattr(table, "to_numpy", None)):
         values = table.to_numpy()
     if isinstance(values, np.ndarray):

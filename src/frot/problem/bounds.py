@@ -23,9 +23,9 @@ import numpy as np
 from frot._base.arrays import to_numpy
 from frot._base.errors import SolverError
 from frot.costs.protocol import UNIT
-from frot.plans.feasible import MarginalError, marginal_error, round_plan
+from frot.plans.feasible import MarginalError, marginal_error, round_plan, settle
 from frot.plans.lazy import LazyPlan
-from frot.plans.plan import Plan, n_entries
+from frot.plans.plan import Plan, is_sparse, n_entries
 from frot.problem.adversary import SimplexFamily
 from frot.problem.problem import Problem
 
@@ -78,8 +78,11 @@ def upper_bound(
         return _soft_upper(problem, plan)
     error = marginal_error(plan, problem.a, problem.b)
     if not rounded and not isinstance(plan, LazyPlan) and error.level > FEW_UNITS:
-        plan, phi = round_plan(plan, problem.a, problem.b), None
+        plan, phi = settle(plan, problem.a, problem.b) if is_sparse(plan) else plan, None
         error = marginal_error(plan, problem.a, problem.b)
+        if error.level > FEW_UNITS:
+            plan = round_plan(plan, problem.a, problem.b)
+            error = marginal_error(plan, problem.a, problem.b)
     phi = problem.costs.inner(plan) if phi is None else to_numpy(phi)
     value, alpha = problem.adversary.best(phi)
     bound = problem.adversary.upper(phi, _cost_doubt(problem, plan, phi, error))
