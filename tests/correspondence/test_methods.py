@@ -79,14 +79,14 @@ def test_the_papers_three_steps():
 
 
 def test_a_uniform_prior_is_the_papers_entropy():
-    paper = METHODS["frot"](setting(prior="uniform", tol=5e-5))
-    equal = METHODS["frot"](setting(prior=(2.0,) * 4, tol=5e-5))
+    paper = METHODS["frot"](setting(prior="uniform", tol=1e-4))
+    equal = METHODS["frot"](setting(prior=(2.0,) * 4, tol=1e-4))
     given = setting()
     C = plain_stack(given.layers.source, given.layers.target)
     core = frot.solve_costs(C, given.a, given.b, eta=0.3, eps=0.1, solver=frot.Entropic(tol=1e-7))
     for found in (paper, equal):
-        assert l1(found.plan, core.plan) < 5e-3
-        assert found.alpha == pytest.approx(core.alpha, abs=1e-3)
+        assert l1(found.plan, core.plan) < 2e-2
+        assert found.alpha == pytest.approx(core.alpha, abs=3e-3)
     assert paper.proven.value == pytest.approx(core.value, rel=1e-4)
     # KL to the uniform prior is the negative entropy and log L.
     assert equal.proven.value == pytest.approx(core.value - 0.3 * np.log(4), rel=1e-4)
