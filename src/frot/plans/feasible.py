@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 
 from frot._base.arrays import UNIT
 from frot.plans.lazy import LazyPlan
@@ -131,6 +130,9 @@ def settle(plan: Plan, a: np.ndarray, b: np.ndarray) -> Plan:
     make one are found from its leaves on, and all other arcs keep theirs. Returned as it is where
     a mass would be negative.
     """
+    # Some ten modules that nothing else needs.
+    from scipy.sparse import csgraph
+
     rows, cols, mass = (np.asarray(part) for part in plan.arcs())
     n, size = len(a), len(a) + len(b)
     if len(mass) == 0:
@@ -139,17 +141,17 @@ def settle(plan: Plan, a: np.ndarray, b: np.ndarray) -> Plan:
     rank = np.empty(len(mass))
     rank[by_mass] = np.arange(1.0, len(mass) + 1.0)
     graph = sparse.coo_matrix((rank, (rows, n + cols)), shape=(size + 1, size + 1))
-    forest = minimum_spanning_tree(graph.tocsr()).tocoo()
+    forest = csgraph.minimum_spanning_tree(graph.tocsr()).tocoo()
     kept = by_mass[forest.data.astype(np.intp) - 1]
     # One more node beside a point of each tree, so that one search orders all of them.
-    _, tree = connected_components(forest, directed=False)
+    _, tree = csgraph.connected_components(forest, directed=False)
     _, roots = np.unique(tree[:size], return_index=True)
     ends = (
         np.concatenate([forest.row, np.full(len(roots), size)]),
         np.concatenate([forest.col, roots]),
     )
     linked = sparse.coo_matrix((np.ones(len(ends[0])), ends), shape=graph.shape).tocsr()
-    order, parent = breadth_first_order(linked, size, directed=False)
+    order, parent = csgraph.breadth_first_order(linked, size, directed=False)
     upward = parent[cols[kept] + n] == rows[kept]
     arc_of = np.full(size, -1)
     arc_of[np.where(upward, cols[kept] + n, rows[kept])] = kept
