@@ -13,9 +13,9 @@ import frot
 from frot._base.arrays import Home
 from frot.correspondence import FeatureMap, Matcher
 from frot.correspondence.cache import FeatureMemory
-from frot.solvers.sinkhorn._stream import StreamEngine
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.run import EntropicRun
+from frot.solvers.sinkhorn.stream import StreamEngine
 from frot.torch import FRWDLoss
 from frot.torch._solved import Solved
 

@@ -30,13 +30,13 @@ from frot.costs import MEMORY_BUDGET
 from frot.costs.geometry import Geometry
 from frot.groups.groups import Groups
 from frot.problem.adversary import simplex_of
-from frot.solvers.sinkhorn._stream import StreamEngine
 from frot.solvers.sinkhorn.absent import potentials_at
 from frot.solvers.sinkhorn.ascent import PLAN, WEIGHTS
 from frot.solvers.sinkhorn.dense import DenseEngine, dense_bytes
 from frot.solvers.sinkhorn.engine import Engine, Point, select
 from frot.solvers.sinkhorn.kernel import Gibbs
 from frot.solvers.sinkhorn.run import SINGLE_TO
+from frot.solvers.sinkhorn.stream import StreamEngine
 from frot.solvers.sinkhorn.terms import BatchTerms
 from frot.torch._solved import (
     LIFT,

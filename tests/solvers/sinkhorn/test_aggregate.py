@@ -10,8 +10,8 @@ from frot import Simplex
 from frot._base.arrays import Home
 from frot.costs.points import PointGeometry
 from frot.solvers.sinkhorn._fused import FusedEngine
-from frot.solvers.sinkhorn._stream import StreamEngine
 from frot.solvers.sinkhorn.aggregate import CLUSTERS, cluster_points, cluster_scalings
+from frot.solvers.sinkhorn.stream import StreamEngine
 from frot.solvers.sinkhorn.terms import BatchTerms
 from tests.solvers.sinkhorn import fused_plain
 

@@ -18,8 +18,8 @@ from frot._base.arrays import Home, has_triton
 from frot.costs.points import PointGeometry
 from frot.solvers.sinkhorn import _fused
 from frot.solvers.sinkhorn._fused import FusedEngine
-from frot.solvers.sinkhorn._stream import StreamEngine
 from frot.solvers.sinkhorn.certificate import certify
+from frot.solvers.sinkhorn.stream import StreamEngine
 from frot.solvers.sinkhorn.terms import BatchTerms
 from tests.solvers.sinkhorn import fused_plain
 

@@ -12,9 +12,9 @@ from frot.costs import StackedCosts
 from frot.costs.geometry import CostsGeometry, Geometry
 from frot.costs.points import PointGeometry
 from frot.solvers.sinkhorn import kernel as row_blocks_module
-from frot.solvers.sinkhorn._stream import Momentum, StreamEngine
 from frot.solvers.sinkhorn.certificate import certify
 from frot.solvers.sinkhorn.dense import DenseEngine
+from frot.solvers.sinkhorn.stream import Momentum, StreamEngine
 from frot.solvers.sinkhorn.terms import BatchTerms
 
 RNG = np.random.default_rng(0)

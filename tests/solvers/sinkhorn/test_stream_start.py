@@ -11,8 +11,8 @@ from frot.costs import StackedCosts
 from frot.costs.geometry import CostsGeometry
 from frot.costs.points import PointGeometry
 from frot.solvers.sinkhorn import _stream
-from frot.solvers.sinkhorn._stream import StreamEngine
 from frot.solvers.sinkhorn.dense import DenseEngine
+from frot.solvers.sinkhorn.stream import StreamEngine
 from frot.solvers.sinkhorn.terms import BatchTerms
 
 RNG = np.random.default_rng(0)

@@ -42,9 +42,9 @@ from frot.costs.geometry import Geometry
 from frot.costs.points import PointGeometry
 from frot.costs.protocol import Rounding, blocks
 from frot.solvers.sinkhorn._scaling import Near
-from frot.solvers.sinkhorn._stream import StreamEngine
 from frot.solvers.sinkhorn.aggregate import Clusters, cluster_points
 from frot.solvers.sinkhorn.engine import FirstPass, Point
+from frot.solvers.sinkhorn.stream import StreamEngine
 from frot.solvers.sinkhorn.terms import BatchTerms
 
 # Features are padded to a multiple of this, and there may be so many at most: every further

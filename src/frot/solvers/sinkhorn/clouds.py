@@ -32,8 +32,8 @@ from frot._base.arrays import has_triton
 from frot._base.stopping import check_deadline
 from frot.costs.protocol import blocks
 from frot.solvers.sinkhorn._fused import MOST_FEATURES, WIDTH
-from frot.solvers.sinkhorn._stream import Momentum
 from frot.solvers.sinkhorn.ascent import PLAN, WEIGHTS
+from frot.solvers.sinkhorn.stream import Momentum
 
 # Problems, and which of them the potentials of x, y, x with itself and y with itself are of.
 PROBLEMS = (0, 0, 1, 2)

@@ -12,12 +12,12 @@ from frot.plans.lazy import LazyPlan
 from frot.problem.bounds import Lower, Upper, cheap_lower_bound
 from frot.problem.problem import Problem
 from frot.solvers.sinkhorn._fused import FusedEngine
-from frot.solvers.sinkhorn._stream import StreamEngine
 from frot.solvers.sinkhorn.ascent import Ascent
 from frot.solvers.sinkhorn.certificate import Certificate, certify, certify_product, proving
 from frot.solvers.sinkhorn.dense import DIRECT_FROM, DenseEngine, dense_bytes
 from frot.solvers.sinkhorn.engine import Engine
 from frot.solvers.sinkhorn.kernel import Gibbs
+from frot.solvers.sinkhorn.stream import StreamEngine
 from frot.solvers.sinkhorn.terms import BatchTerms
 
 # Beyond this accuracy single precision cannot be trusted to lead the way.
