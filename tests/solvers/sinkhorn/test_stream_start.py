@@ -10,7 +10,7 @@ from frot._base.arrays import Home
 from frot.costs import StackedCosts
 from frot.costs.geometry import CostsGeometry
 from frot.costs.points import PointGeometry
-from frot.solvers.sinkhorn import _stream
+from frot.solvers.sinkhorn import stream
 from frot.solvers.sinkhorn.dense import DenseEngine
 from frot.solvers.sinkhorn.stream import StreamEngine
 from frot.solvers.sinkhorn.terms import BatchTerms
@@ -26,7 +26,7 @@ ALPHA = np.array([[0.2, 0.3, 0.5]])
 @pytest.mark.parametrize("geometry", [POINTS, STACK], ids=["points", "stack"])
 @pytest.mark.parametrize("size", [40, 1000])
 def test_the_potential_is_nearly_right(geometry, size, monkeypatch):
-    monkeypatch.setattr(_stream, "SAMPLE_ON_HOST", size)
+    monkeypatch.setattr(stream, "SAMPLE_ON_HOST", size)
     engine = DenseEngine(geometry, TERMS)
     from_nothing = engine.sweep(ALPHA, np.zeros((1, 90)), np.inf)
     started = engine.sweep(ALPHA, StreamEngine(geometry, TERMS).sampled_start(ALPHA), np.inf)
@@ -36,7 +36,7 @@ def test_the_potential_is_nearly_right(geometry, size, monkeypatch):
 
 @pytest.mark.parametrize("geometry", [POINTS, STACK], ids=["points", "stack"])
 def test_weights_come_too(geometry, monkeypatch):
-    monkeypatch.setattr(_stream, "SAMPLE_ON_HOST", 60)
+    monkeypatch.setattr(stream, "SAMPLE_ON_HOST", 60)
     alpha, g = StreamEngine(geometry, TERMS).first_weights(ALPHA)
     again, _ = StreamEngine(geometry, TERMS).first_weights(ALPHA)
     assert np.array_equal(alpha, again)
@@ -48,6 +48,6 @@ def test_weights_come_too(geometry, monkeypatch):
 def test_points_without_weight_are_not_drawn():
     weights = np.zeros((1, 50))
     weights[0, [3, 17, 40]] = [0.98, 0.01, 0.01]
-    assert set(_stream._sample(50, 10, weights)) <= {3, 17, 40}
-    assert 3 in _stream._sample(50, 10, weights)
-    assert len(_stream._sample(50, 10, np.full((1, 50), 0.02))) == 10
+    assert set(stream._sample(50, 10, weights)) <= {3, 17, 40}
+    assert 3 in stream._sample(50, 10, weights)
+    assert len(stream._sample(50, 10, np.full((1, 50), 0.02))) == 10
