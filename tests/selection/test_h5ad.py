@@ -99,7 +99,7 @@ def test_files(adata, tmp_path, monkeypatch):
     expected = np.log1p(adata[:, adata.var_names != "gene7"].X.toarray())
     np.testing.assert_allclose(found.X.toarray(), expected)
     words = ["--label", "class", "--top", 3, "--permutations", 9, "--block", "batch"]
-    done = run("select", "data.h5ad", *words, "--out", "genes.tsv", "--report", "page.html")
+    done = run("select", "data.h5ad", *words, "--table", "genes.tsv", "--report", "page.html")
     assert done.exit_code == 0, done.output
     rows = read_tsv(tmp_path / "genes.tsv")
     assert {row["feature"] for row in rows[:3]} == {"gene0", "gene1", "gene2"}
