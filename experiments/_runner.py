@@ -80,7 +80,10 @@ class Claim:
         held = [holds for holds in self.checks.values() if holds is not None]
         if not held:
             return "undecided" if self.checks else "not checked"
-        return "holds" if all(held) else "in part" if any(held) else "does not hold"
+        if all(held):
+            # What errors leave open is no evidence.
+            return "holds" if len(held) == len(self.checks) else "in part"
+        return "in part" if any(held) else "does not hold"
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,7 @@ def counting(calls: list[int]) -> Callable[[Run], None]:
         ({"a": True, "b": True}, "holds"),
         ({"a": True, "b": False}, "in part"),
         ({"a": False, "b": None}, "does not hold"),
+        ({"a": True, "b": None}, "in part"),
         ({"a": None}, "undecided"),
         ({}, "not checked"),
     ],
