@@ -99,7 +99,8 @@ class TestAlways:
         assert not g.any()
 
     def test_eps_must_be_positive(self):
-        for eps in (0.0, -1.0, np.nan, "1"):
+        given: tuple[Any, ...] = (0.0, -1.0, np.nan, "1")
+        for eps in given:
             with pytest.raises(InputError, match="eps: "):
                 Sinkhorn(eps)
 
