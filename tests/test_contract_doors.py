@@ -118,8 +118,8 @@ def test_scores_of_matches():
 def test_light_weights_are_said_once(name):
     light = np.array([1e-17, *np.full(5, 0.2)])
     cut = {"a": X[:6], "b": Y[:6]}
+    weights: dict[str, Any] = {name: light}
     with pytest.warns(frot.DataWarning, match=f"{name}: 1 of 6 weights are below 1e-15") as heard:
-        weights: dict[str, Any] = {name: light}
         result = frot.solve(cut["a"], cut["b"], **weights)
     assert len(heard) == 1
     assert result.status is frot.Status.CONVERGED
