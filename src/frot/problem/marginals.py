@@ -132,7 +132,7 @@ class Marginals:
         Examples
         --------
         >>> nothing = np.zeros(1)
-        >>> Marginals(1.0, inf).shift(np.full(1, np.e), nothing, np.ones(1), nothing)
+        >>> round(Marginals(1.0, inf).shift(np.full(1, np.e), nothing, np.ones(1), nothing), 12)
         1.0
         """
         if self.kept:
