@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INPUTS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-anndata test-minimum docs dist lint format bench paper clean
+.PHONY: help demo test suite test-anndata test-minimum docs dist lint check mutants format bench paper clean
 
 help:
 	@echo "make demo    install frot with plotting into .venv and run its demo"
@@ -16,6 +16,8 @@ help:
 	@echo "make docs    build the site with its gallery into docs/_build/html"
 	@echo "make dist    build the wheel and the source archive into dist/ and check them"
 	@echo "make lint    ruff, pyright and the order of imports only"
+	@echo "make check ROOM=costs  lint, types, doctests and tests of one room"
+	@echo "make mutants ROOM=problem OPTIONS=\"--file bounds.py --n 30\"  do its tests notice changed operators?"
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make bench   run every script in benchmarks/"
 	@echo "make paper   run every experiment that there is data for; verdicts into docs/, figures into out/"
@@ -54,9 +56,12 @@ CELLS := .venv-anndata/bin/python
 		|| { echo "make: .venv-anndata cannot be installed, and so AnnData is not tested" >&2; exit 1; }
 	@touch $@
 
-test: lint .venv-anndata/.ready
+# The type checker takes one core of the two that the tests have at least.
+test:
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line lint suite test-anndata
+
+suite: .venv/.test
 	$(BIN)/python -m pytest -n auto
-	$(MAKE) --no-print-directory test-anndata
 
 test-anndata: .venv-anndata/.ready
 	$(CELLS) -m pytest -q tests/selection/test_anndata.py tests/selection/test_h5ad.py
@@ -95,6 +100,18 @@ lint: .venv/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports --no-logo --no-cache
+
+# One room: make check ROOM=costs. The tests of _base are tests/base.
+FILES = src/frot/$(ROOM) tests/$(ROOM:_%=%)
+check: .venv/.test
+	$(BIN)/ruff check $(FILES)
+	$(BIN)/ruff format --check $(FILES)
+	$(BIN)/pyright $(FILES)
+	$(BIN)/python -m pytest -q -n auto $(FILES)
+
+# Do the tests of a room notice changed operators? make mutants ROOM=problem OPTIONS="--file bounds.py".
+mutants: .venv/.test
+	$(BIN)/python .ci/mutants.py $(ROOM) $(OPTIONS)
 
 format: .venv/.test
 	$(BIN)/ruff check --fix .

@@ -51,8 +51,8 @@ def group_of(file: str) -> str:
     """
     path = Path(__file__).parent / file
     text = path.read_text(encoding="utf-8") if path.suffix == ".py" else ""
-    found = re.search(r'xdist_group\("(\w+)"\)', text)
-    return file if found is None else found[1]
+    group = re.search(r'xdist_group\("(\w+)"\)', text)
+    return file if group is None else group[1]
 
 
 @pytest.hookimpl(optionalhook=True)

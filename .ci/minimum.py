@@ -22,12 +22,13 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 def bounds(lines: list[str]) -> Iterator[tuple[str, str]]:
     """Yield name and lower bound of requirements, through extras of frot's own."""
-    for one in map(Requirement, lines):
-        if one.name == "frot":
-            for extra in one.extras:
+    for requirement in map(Requirement, lines):
+        if requirement.name == "frot":
+            for extra in requirement.extras:
                 yield from bounds(PROJECT["optional-dependencies"][extra])
-        elif one.marker is None or one.marker.evaluate():
-            yield one.name, next(part.version for part in one.specifier if part.operator == ">=")
+        elif requirement.marker is None or requirement.marker.evaluate():
+            bound = next(part for part in requirement.specifier if part.operator == ">=")
+            yield requirement.name, bound.version
 
 
 def main(extras: list[str]) -> None:

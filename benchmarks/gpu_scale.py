@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 import frot
 from _common import table
 from frot._base.arrays import has_triton
-from frot.solvers.sinkhorn import _fused
+from frot.solvers.entropic import _fused
 
 GROUPS, FEATURES, CENTRES = 8, 64, 20
 
@@ -72,7 +72,7 @@ def main() -> None:
     if options.plain or not has_triton():
         _fused.FusedEngine.of = classmethod(lambda cls, *rest: None)  # type: ignore[method-assign]
     else:
-        from frot.solvers.sinkhorn import _fused_triton
+        from frot.solvers.entropic import _fused_triton
 
         watch(_fused_triton, counter, seconds, torch.cuda.synchronize)
     print(f"{torch.cuda.get_device_name()}; gap asked {options.tol:.0e}")

@@ -72,7 +72,7 @@ html_math_renderer = "mathml"
 html_show_sourcelink = False
 html_copy_source = False
 # Pages that stand alone have the width of the window.
-ALONE = ["index", "start", "cli", "benchmarks", "paper", "changelog", "policy"]
+ALONE = ["index", "start", "cli", "benchmarks", "paper", "changelog"]
 html_sidebars = {name: [] for name in ALONE}
 html_theme_options = {
     "github_url": REPOSITORY,

@@ -41,17 +41,17 @@ def draw() -> plt.Figure:
     """Draw the weights for five settings, and over the size of the unshifted features."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 3.4), layout="constrained")
     shifted = np.array([weight(1.0, **options) for options in WAYS.values()])
-    at = np.arange(len(WAYS))
-    left.barh(at, shifted, color=BLUE, label="shifted, 2 features")
-    left.barh(at, 1.0 - shifted, left=shifted, color=ORANGE, label="same, 8 features")
-    left.set_yticks(at, list(WAYS))
+    places = np.arange(len(WAYS))
+    left.barh(places, shifted, color=BLUE, label="shifted, 2 features")
+    left.barh(places, 1.0 - shifted, left=shifted, color=ORANGE, label="same, 8 features")
+    left.set_yticks(places, list(WAYS))
     left.invert_yaxis()
     left.set_xlabel("weight alpha")
     left.legend(loc="upper center", bbox_to_anchor=(0.5, 1.2), ncols=2, frameon=False)
     sizes = np.geomspace(0.2, 3.0, 15)
     for name, style in (("none", "-"), ("mean", "--"), ("regret", ":")):
-        found = [weight(size, **WAYS[name]) for size in sizes]
-        right.plot(sizes, found, style, color="k", label=f'normalise="{name}"')
+        weights = [weight(size, **WAYS[name]) for size in sizes]
+        right.plot(sizes, weights, style, color="k", label=f'normalise="{name}"')
     right.set_xscale("log")
     right.set_xticks([0.2, 0.5, 1.0, 2.0, 3.0], ["0.2", "0.5", "1", "2", "3"])
     right.minorticks_off()

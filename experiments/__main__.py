@@ -21,7 +21,10 @@ from frot._base.files import make_folder
 from frot.show.page import check_page
 
 # In the order of the paper; then what is ours.
-NAMES = ("fig1", "fig2", "selection", "correspondence", "robustness", "noise_layers", "calibration")
+NAMES = (
+    "fig1", "fig2", "selection", "correspondence", "robustness", "noise_layers", "calibration",
+    "shape",
+)  # fmt: skip
 
 
 def main(arguments: list[str]) -> int:

@@ -94,6 +94,8 @@ def linear(X: Array, y: Array) -> Array:
 def mmd(X: Array, y: Array) -> Array:
     r"""Squared maximum mean discrepancy of each feature, with a Gaussian kernel of bandwidth 1.
 
+    The biased estimate of Gretton et al. 2012:
+
     .. math:: \sum_{ij} v_i v_j e^{-(x_i - x_j)^2 / 2}, \quad v_i = 1 / n \text{ or } -1 / m
     """
     first = y == np.unique(y)[0]

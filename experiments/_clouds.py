@@ -54,10 +54,10 @@ def annulus_truth(grid: int = 200_001) -> dict[str, float]:
     share = (np.arange(grid) + 0.5) / grid
     # Of the mass within radius r of the disk r^2, of the annulus's (r^2 - 4) / 5.
     whole = float(np.mean((np.sqrt(4.0 + 5.0 * share) - np.sqrt(share)) ** 2))
-    at = np.linspace(-3.0, 3.0, grid)
-    disk = _left_of(at)
-    ring = (9.0 * _left_of(at / 3.0) - 4.0 * _left_of(at / 2.0)) / 5.0
-    line = float(np.mean((np.interp(share, disk, at) - np.interp(share, ring, at)) ** 2))
+    x = np.linspace(-3.0, 3.0, grid)
+    disk = _left_of(x)
+    ring = (9.0 * _left_of(x / 3.0) - 4.0 * _left_of(x / 2.0)) / 5.0
+    line = float(np.mean((np.interp(share, disk, x) - np.interp(share, ring, x)) ** 2))
     return {"frot": whole / 2.0, "srw": whole, "max_sliced": line, "ot": whole}
 
 

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from _match_methods import MaxMin, SubspaceRobust
 from _pairs import Network, Row, balanced, network_matcher, pair_count, prepare
 from _runner import Run, say
 from frot._base.errors import InputError
 from frot.correspondence import (
     PairSet,
     default_backbone,
-    find_weights,
     load_pairs,
-    search_layers,
 )
 from frot.datasets.catalogue import folders
+from weights import find_weights
 
 # The paper's: eta, directions of SRW on the last layer, and how many last layers it has else.
 ETAS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 2.0, 3.0, 4.0, 5.0)
@@ -29,8 +29,8 @@ FROT, OURS = "FROT eta=0.3", "FROT, this library's default"
 MEAN = "OT, mean of layers (default's pipeline)"
 STEPS = "FROT eta=0.3, three steps (default's pipeline)"
 # SRW and the search take a pair in so many, unless all are asked for; the search SEARCHED_ON at
-# most. It keeps BEAM choices in a round, and adds up to MOST layers.
-ONE_IN, SEARCHED_ON, BEAM, MOST = 4, 20, 2, 4
+# most, and adds up to MOST layers.
+ONE_IN, SEARCHED_ON, MOST = 4, 8, 4
 # As torchvision calls its files.
 RESNET101 = ("resnet101-63fe2227.pth", "resnet101-cd907fc2.pth", "resnet101-5d3b4d8f.pth")
 
@@ -57,7 +57,7 @@ def scored(
         "OT": paper(method="ot"),
         "HPF": Row("hpf", layers.get("hpf")),
         "OT-HPF": Row("scot", layers.get("scot")),
-        "max-min": paper(method="max-min"),
+        "max-min": paper(method=MaxMin()),
         MEAN: Row(settings={"method": "uniform"}),
         STEPS: Row(settings={"prior": "uniform", "steps": 3, "eta": 0.3}),
         OURS: Row(),
@@ -66,10 +66,10 @@ def scored(
     # Layers are counted from 1, as in the paper.
     for k in RANKS:
         label = f"SRW k={k} T=10 layers {count}"
-        rows[label] = paper(count - 1, method="srw", rank=k, steps=10)
+        rows[label] = paper(count - 1, method=SubspaceRobust(k, 10))
     for last in LAST:
         label = f"SRW k=50 T=3 layers {first + 1}, {count - last + 1}-{count}"
-        rows[label] = paper(first, *range(count - last, count), method="srw", rank=50, steps=3)
+        rows[label] = paper(first, *range(count - last, count), method=SubspaceRobust(50, 3))
     return Scored(pairs, network, rows)
 
 
@@ -79,7 +79,6 @@ class Search(NamedTuple):
     network: Network
     preset: str
     cars: PairSet
-    store: Path | None
 
 
 def search(task: Search) -> list[str]:
@@ -87,28 +86,24 @@ def search(task: Search) -> list[str]:
     matcher = network_matcher(task.network, task.preset)
     # Two bars would overwrite each other, lines do not.
     progress = not sys.stderr.isatty()
-    options = {"beam": BEAM, "most": MOST, "store": task.store, "progress": progress}
-    return list(search_layers(task.cars, matcher, **options).best)
+    strength = (matcher.settings.agreement,)
+    return list(matcher.tune(task.cars, most=MOST, agreements=strength, progress=progress).layers)
 
 
 def searched(run: Run, network: Network, willow: PairSet) -> dict[str, tuple[str, ...]]:
     """Return the layers of the presets "hpf" and "scot"."""
     count = pair_count(run.options.pairs)
-    count = SEARCHED_ON if count is None else min(SEARCHED_ON, max(1, count // ONE_IN))
+    count = SEARCHED_ON if count is None else min(SEARCHED_ON, max(2, count // ONE_IN))
     cars = balanced(
         willow.only([name for name in willow.categories if is_car(name)]), count, run.seed
     )
-    out = run.options.out
-    tasks = {
-        preset: Search(network, preset, cars, out and out / f"correspondence-{preset}.sqlite")
-        for preset in ("hpf", "scot")
-    }
+    tasks = {preset: Search(network, preset, cars) for preset in ("hpf", "scot")}
     ways = [network_matcher(network, preset).fingerprint for preset in tasks]
-    depends = [ways, cars.fingerprint, BEAM, MOST]
+    depends = [ways, cars.fingerprint, MOST]
     found = run.pieces("layer searches", tasks, search, depends=depends, prepare=prepare)
     run.note(
-        f"Layers were searched on {count} pairs of cars ({BEAM} choices kept in a round, {MOST} "
-        f"layers at most). HPF: {', '.join(found['hpf'])}; OT-HPF: {', '.join(found['scot'])}."
+        f"Layers were searched on {count} pairs of cars ({MOST} layers "
+        f"at most). HPF: {', '.join(found['hpf'])}; OT-HPF: {', '.join(found['scot'])}."
     )
     return {preset: tuple(layers) for preset, layers in found.items()}
 
@@ -158,7 +153,9 @@ def find_sets(run: Run) -> list[Scored]:
         say(f"correspondence: {reason}")
     sets, layers, lite = [], {}, Network(side=run.options.side)
     if "spair" in found:
-        network = Network("resnet101", find_resnet101(run.options), side=run.options.side)
+        network = Network(
+            "torchvision:resnet101", find_resnet101(run.options), side=run.options.side
+        )
         sets.append(scored(found["spair"], network, {}, first=0))
         run.note(
             "On SPair-71k HPF and OT-HPF have their published layers; rows (paper) are its table's."

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 HEADER = ("experiment", "claim", "verdict", "what was found")
 # Characters that a cell of the table has for all checks; of more it tells how many hold.
-MOST = 320
+MOST = 200
 HOLDS = {"holds": True, "does not hold": False, "failed": False}
 
 
@@ -38,19 +38,19 @@ class Entry:
             yield claim, "failed" if self.failed else "not checked", self.failed or self.skipped
             return
         for claim in self.run.claims:
-            yield claim, claim.verdict, found(claim)
+            yield claim, claim.verdict, summary(claim)
 
 
-def found(claim: Claim) -> str:
+def summary(claim: Claim) -> str:
     """Tell the checks of a claim in a line: all of few, or how many hold."""
     checks = claim.checks
     if not checks:
         return claim.reason
-    told = "; ".join(filter(None, checks))
+    text = "; ".join(filter(None, checks))
     if claim.verdict == "in part":
-        told = "; ".join(f"{WORDS[holds]}: {text}" for text, holds in checks.items())
-    if len(told) <= MOST:
-        return told
+        text = "; ".join(f"{WORDS[holds]}: {check}" for check, holds in checks.items())
+    if len(text) <= MOST:
+        return text
     values = list(checks.values())
     more = f", {values.count(None)} undecided" if None in values else ""
     return f"{values.count(True)} of {len(values)} hold{more}"
@@ -62,9 +62,9 @@ def write_markdown(entries: Sequence[Entry], path: Path, command: str) -> None:
     Why an experiment was skipped names a folder of this machine: that is on the page only.
     """
     rows = [
-        [entry.experiment.name, claim.text, f"**{verdict}**", "" if entry.skipped else told]
+        [entry.experiment.name, claim.text, f"**{verdict}**", "" if entry.skipped else text]
         for entry in entries
-        for claim, verdict, told in entry.verdicts()
+        for claim, verdict, text in entry.verdicts()
     ]
     write_text(path, f"Made by `{command}`.\n\n{markdown_table(HEADER, rows)}\n")
 
@@ -74,11 +74,11 @@ def write_page(entries: Sequence[Entry], path: Path, command: str) -> None:
     rows = [
         [
             page.Cell(entry.experiment.name, link=entry.experiment.name),
-            page.Cell(claim.text, note=told),
+            page.Cell(claim.text, note=text),
             page.Cell(verdict, badge=page.Claim("", HOLDS.get(verdict)).kind),
         ]
         for entry in entries
-        for claim, verdict, told in entry.verdicts()
+        for claim, verdict, text in entry.verdicts()
     ]
     columns = [page.Column(head, "text") for head in HEADER[:3]]
     table = page.PageTable(columns, rows, "Every claim", "claims")
@@ -91,12 +91,14 @@ def write_page(entries: Sequence[Entry], path: Path, command: str) -> None:
 def section(entry: Entry) -> page.Section:
     """Return an experiment's part of the page."""
     claims = []
-    for claim, verdict, told in entry.verdicts():
-        checks = [page.Claim(text, one, word=WORDS[one]) for text, one in claim.checks.items()]
+    for claim, verdict, text in entry.verdicts():
+        checks = [
+            page.Claim(check, holds, word=WORDS[holds]) for check, holds in claim.checks.items()
+        ]
         if len(checks) > 1:
             claims.append(page.Claim(claim.text, HOLDS.get(verdict), "", verdict, checks))
         else:
-            claims.append(page.Claim(claim.text, HOLDS.get(verdict), told, verdict))
+            claims.append(page.Claim(claim.text, HOLDS.get(verdict), text, verdict))
     name, run = entry.experiment.name, entry.run
     if run is None:
         return page.Section(name, claims=claims, key=name)
@@ -104,7 +106,7 @@ def section(entry: Entry) -> page.Section:
         name,
         [entry.experiment.about],
         claims=claims,
-        pictures=[page.picture(partial(same, one.figure), one.text) for one in run.pictures],
+        pictures=[page.picture(partial(same, drawn.figure), drawn.text) for drawn in run.pictures],
         tables=[page_table(table, f"{name}-{index}") for index, table in enumerate(run.tables)],
         notes=run.notes,
         key=name,

@@ -125,7 +125,7 @@ class Run:
         return self.options.seed
 
     def claim(
-        self, text: str, holds: bool | Mapping[str, bool | None] | None, found: str = ""
+        self, text: str, holds: bool | Mapping[str, bool | None] | None, detail: str = ""
     ) -> None:
         """State a claim: whether it holds, and the numbers in words; None where not checked.
 
@@ -134,9 +134,9 @@ class Run:
         if isinstance(holds, Mapping):
             self.claims.append(Claim(text, dict(holds)))
         elif holds is None:
-            self.claims.append(Claim(text, {}, found))
+            self.claims.append(Claim(text, {}, detail))
         else:
-            self.claims.append(Claim(text, {found: holds}))
+            self.claims.append(Claim(text, {detail: holds}))
 
     def table(
         self, title: str, header: Sequence[str], rows: Iterable[Sequence[Any]], note: str = ""
@@ -276,8 +276,8 @@ def parse(about: str, experiments: Iterable[Experiment]) -> argparse.ArgumentPar
     for name, (default, words) in options.items():
         flag = f"--{name.replace('_', '-')}"
         if default not in (None, ()):
-            told = ",".join(default) if isinstance(default, tuple) else default
-            words = f"{words} ({told})"
+            shown = ",".join(default) if isinstance(default, tuple) else default
+            words = f"{words} ({shown})"
         if isinstance(default, bool):
             parser.add_argument(flag, action=argparse.BooleanOptionalAction, help=words)
         else:

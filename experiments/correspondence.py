@@ -53,7 +53,7 @@ def run(run: Run) -> None:
             for label, one in made[name].items()
         }
     add_claims(run, made)
-    if not any(one.network.name == "resnet101" for one in sets):
+    if not any(one.network.name == "torchvision:resnet101" for one in sets):
         text = "The paper's numbers on SPair-71k with ResNet-101 come out again."
         run.claim(text, None, "SPair-71k or the weights of ResNet-101 are not there")
     run.note(

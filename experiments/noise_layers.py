@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from _match_methods import Normalised
 from _pairs import (
     THRESHOLD,
     Network,
@@ -45,8 +46,8 @@ TRAPPED = {
     "FROT, optimum, eta = .1": {**PLAIN, "eta": 0.1},
 }
 SCALED = {
-    "FROT, costs over their means, eta = .3": {**PLAIN, "normalise": "mean"},
-    "FROT, costs less their optima, eta = .3": {**PLAIN, "normalise": "regret"},
+    "FROT, costs over their means, eta = .3": {"method": Normalised("mean")},
+    "FROT, costs less their optima, eta = .3": {"method": Normalised("regret")},
 }
 ROWS: dict[str, dict[str, Any]] = {
     UNIFORM: {"method": "uniform"},
@@ -67,7 +68,7 @@ def run(run: Run) -> None:
     network = Network(noise=NOISE, seed=run.seed, side=run.options.side)
     layers = network_matcher(network, "frot").backbone.layers
     labels = [label for label in ROWS if run.options.regret or "optima" not in label]
-    noisy = {label: Row(settings={**ROWS[label], "hough": False}) for label in labels}
+    noisy = {label: Row(settings={**ROWS[label], "agreement": 0}) for label in labels}
     quiet = {
         f"{label}, without noise": replace(row, layers=layers[:-NOISE])
         for label, row in noisy.items()

@@ -113,11 +113,11 @@ def run(run: Run) -> None:
             each = [Draw(cloud, points, noise, level, seed, turned) for seed in seeds]
             draws.append((sweep, cloud, each))
     todo = {draw.key: draw for _, _, each in draws for draw in each}
-    found = run.pieces("draws", todo, measure, depends={"tol": TOL, "rounds": ROUNDS})
+    numbers = run.pieces("draws", todo, measure, depends={"tol": TOL, "rounds": ROUNDS})
     sweeps: dict[str, dict[str, Sweep]] = {sweep: {} for sweep in settings}
     for sweep, cloud, each in draws:
         point = {"n": each[0].n, "features": each[0].noise, "level": each[0].level}
-        point |= average([found[draw.key] for draw in each])
+        point |= average([numbers[draw.key] for draw in each])
         sweeps[sweep].setdefault(cloud, []).append(point)
     run.numbers |= {"sweeps": sweeps, "truth": TRUTH}
     claim_all(run, sweeps)
@@ -131,6 +131,7 @@ def run(run: Run) -> None:
             "bounds, and its choice and plan may not be the best."
         )
     run.figure(draw_sweeps(sweeps), "value, error and choice over noise, features and points")
+    run.figure(draw_first(sweeps), "value and error on disk and annulus", name="first")
 
 
 def average(draws: Sequence[Numbers]) -> Numbers:
@@ -164,16 +165,16 @@ def claim_all(run: Run, sweeps: Mapping[str, Mapping[str, Sweep]]) -> None:
         solved = [point for point in points if point["srw"]["gap"] <= PROVEN]
         ours, theirs = (max(moved(p, method) for p in solved) for method in ("frot", "srw"))
         last = max(point["level"] for point in solved)
-        told = f"FROT by at most {math.expm1(ours):.1%}, SRW by {math.expm1(theirs):.1%}"
-        against[f"{NAMES[cloud]}: {told}, for noise up to {last:g}"] = ours <= theirs
+        detail = f"FROT by at most {math.expm1(ours):.1%}, SRW by {math.expm1(theirs):.1%}"
+        against[f"{NAMES[cloud]}: {detail}, for noise up to {last:g}"] = ours <= theirs
     run.claim("FROT's value moves no more under noise than SRW's.", against)
     errors, choices, plans, turned = {}, {}, {}, {}
     for cloud, method in product(CLOUDS, ROBUST):
         name = f"{NAMES[cloud]}: {METHODS[method]}"
         first, last = sizes[cloud][0], sizes[cloud][-1]
-        told = ", ".join(f"{p[method]['error']:.1%} (n = {p['n']})" for p in (first, last))
+        detail = ", ".join(f"{p[method]['error']:.1%} (n = {p['n']})" for p in (first, last))
         below = all(p[method]["error"] < p["ot"]["error"] for p in sizes[cloud])
-        text = f"{name} {told}; OT's last is {last['ot']['error']:.0%}"
+        text = f"{name} {detail}; OT's last is {last['ot']['error']:.0%}"
         errors[text] = below and last[method]["error"] < first[method]["error"]
         judged = [point for point in level[cloud] if 0.0 < point["level"] <= LEVEL]
         least = min(point[method]["recovered"] for point in judged)
@@ -261,6 +262,35 @@ def draw_sweeps(sweeps: Mapping[str, Mapping[str, Sweep]]) -> Figure:
             axes.grid(True, color="#E3E3E3", linewidth=0.6)
             tidy(axes)
     legend_below(figure, parts[0].axes[0], columns=4, size=11)
+    return figure
+
+
+def draw_first(sweeps: Mapping[str, Mapping[str, Sweep]]) -> Figure:
+    """Draw what the first page shows: two panels where FROT holds, and the one where it fails."""
+    figure: Any = new_figure(12.0, 3.9)
+    panels = {
+        "features": ("More features of noise", "ratio"),
+        "n": ("Fewer points", "error"),
+        "level": ("Louder noise: here FROT fails", "recovered"),
+    }
+    for axes, (key, (title, measured)) in zip(figure.subplots(1, 3), panels.items(), strict=True):
+        points = sweeps[key]["annulus"]
+        draw_lines(axes, points, key, measured)
+        axes.set_title(title, fontsize=12)
+        axes.set_xlabel(LABELS[key])
+        axes.set_ylabel(MEASURES[measured])
+        if measured != "recovered":
+            axes.set_yscale("log")
+        if measured == "ratio":
+            axes.axhline(1.0, color=INK, linewidth=0.8)
+        if key == "n":
+            sizes = [point["n"] for point in points]
+            axes.set_xscale("log")
+            axes.set_xticks(sizes, list(map(str, sizes)))
+            axes.set_xticks([], minor=True)
+        axes.grid(True, color="#E3E3E3", linewidth=0.6)
+        tidy(axes)
+    legend_below(figure, figure.axes[0], columns=4, size=11)
     return figure
 
 

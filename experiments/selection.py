@@ -225,7 +225,7 @@ def tables(run: Run, sets: Mapping[str, Values]) -> None:
         "Mean over all K ± standard error over the splits.",
     )
     seconds = [
-        [label, *(f"{one['seconds'][key]:.4f}" for one in sets.values())]
+        [label, *(f"{one['seconds'][key]:.2g}" for one in sets.values())]
         for key, (label, _) in TIMED.items()
     ]
     seconds += [

@@ -84,8 +84,11 @@ OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     # Solvers
     "an unknown solver": ({"solver": "emd"}, "solver: 'emd' is none of 'auto', 'exact'"),
-    "a solver's class": ({"solver": Exact}, r"solver: Exact is a class; pass Exact\(\)"),
-    "no solver": ({"solver": 3}, r"solver: 3 is neither a name nor a solver like Exact\(\)"),
+    "a solver's class": (
+        {"solver": Exact},
+        r"solver: Exact is a class; pass a name, or a solver such as frot.Exact\(\)",
+    ),
+    "no solver": ({"solver": 3}, "solver: 3; pass a name, or a solver such as frot.Exact"),
     "an unknown step": (
         {"eta": 1.0, "solver": FrankWolfe(step="away")},  # type: ignore[arg-type]
         "step: 'away' is none of 'paper', 'line_search', 'fully_corrective'",
@@ -139,26 +142,6 @@ def test_options(mistake):
         frot.solve(X, Y, **options)
 
 
-@pytest.mark.parametrize(
-    ("options", "part"),
-    [
-        (
-            {"a": [1.7e308] * 3, "normalise_weights": True},
-            "a: the weights sum to inf; rescale",
-        ),
-        ({"eta": 10**400}, "eta"),
-        ({"start": "warm"}, "start"),
-        ({"start": [[0.5], [0.2, 0.3]]}, "start"),
-        ({"callback": "print"}, "callback"),
-        ({"eta": 1.0, "solver": FrankWolfe(oracle="emd")}, "oracle"),  # type: ignore[arg-type]
-        ({"eta": 1.0, "solver": FrankWolfe(oracle=Sinkhorn)}, "oracle"),  # type: ignore[arg-type]
-    ],
-)
-def test_options_of_odd_types(options, part):
-    with pytest.raises(InputError, match=part):
-        frot.solve(X, Y, **options)
-
-
 class TestCostStacks:
     @pytest.mark.parametrize(
         ("costs", "message"),
@@ -177,10 +160,6 @@ class TestCostStacks:
     def test_names_must_match(self):
         with pytest.raises(InputError, match="names: 1 names for 2 groups"):
             frot.solve_costs(np.ones((2, 3, 5)), names=["only"])
-
-    def test_names_must_be_a_list(self):
-        with pytest.raises(InputError, match="names"):
-            frot.solve_costs(np.ones((2, 3, 5)), names=5)
 
 
 def test_data_frames_with_other_columns():
@@ -215,16 +194,6 @@ def test_cosine_of_a_row_of_zeros():
         frot.solve(Y, points, [2, 2], metric="cosine")
 
 
-def test_overlapping_groups_are_no_mistake():
-    result = frot.solve(X, Y, [[0, 1], [1, 2], [3, 0, 1]])
-    assert result.status is frot.Status.CONVERGED
-
-
-def test_numpys_integers_are_whole_numbers():
-    whole: Any = np.int64(400)
-    assert frot.solve(X, Y, max_iter=whole).status is frot.Status.CONVERGED
-
-
 class TestBeforeAnyWork:
     @pytest.fixture
     def no_work(self, monkeypatch):
@@ -232,7 +201,7 @@ class TestBeforeAnyWork:
             raise AssertionError("costs were built for input that is wrong")
 
         monkeypatch.setattr("frot.api.solve.build_costs", fail)
-        monkeypatch.setattr("frot.api.solve.StackedCosts", fail)
+        monkeypatch.setattr("frot.api.solve.Stack", fail)
 
     @pytest.mark.parametrize(
         "options",
@@ -302,5 +271,5 @@ def test_a_share_of_no_cost_is_no_mistake():
 
     same, q = np.zeros((3, 4)), (0.1, 0.2, 0.3, 0.4)
     assert frot.solve(same, same, eta=frot.relative(0.1), prior=q).value == 0.0
-    loss = frot.torch.FRWDLoss(eta=frot.relative(0.1), eps=0.0, prior=q, subgradient=True)
-    assert float(loss(torch.tensor(same), torch.tensor(same))) == 0.0
+    loss = frot.torch.FRWDLoss(eta=frot.relative(0.1), prior=q)
+    assert float(loss(torch.tensor(same), torch.tensor(same))) == pytest.approx(0.0, abs=1e-12)

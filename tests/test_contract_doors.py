@@ -31,6 +31,7 @@ POINT_DOORS: dict[str, Callable[[Any, Any], Any]] = {
     "distance": frot.distance,
     "pairwise": lambda x, y: frot.pairwise([x, y]),
     "solve_batch": lambda x, y: frot.solve_batch([x], [y]),
+    "two_sample_test": lambda x, y: frot.two_sample_test(x, y, permutations=9),
     "wasserstein": frot.wasserstein,
     "srw": lambda x, y: frot.srw(x, y, 2),
     "max_sliced": frot.max_sliced,
@@ -76,7 +77,9 @@ def test_costs(door):
 
 
 @pytest.mark.parametrize("scale", [1e-90, 1e90])
-@pytest.mark.parametrize("name", ["solve", "pairwise", "solve_batch", "wasserstein", "max_min"])
+@pytest.mark.parametrize(
+    "name", ["solve", "pairwise", "solve_batch", "two_sample_test", "wasserstein", "max_min"]
+)
 def test_points_whose_costs_are_out_of_range(name, scale):
     with pytest.raises(frot.InputError, match="rescale"):
         POINT_DOORS[name](scale * X, scale * Y)
@@ -141,3 +144,16 @@ def test_a_set_and_itself():
     assert result.status is frot.Status.CONVERGED
     assert result.value == 0.0
     assert result.gap <= 1e-100
+
+
+@pytest.mark.parametrize("option", ["eta", "tau"])
+def test_amounts_beside_which_costs_are_rounding_are_refused(option):
+    X = np.random.default_rng(0).normal(size=(4, 3))
+    large: dict[str, Any] = {option: 1e30}
+    for call in (
+        lambda: frot.solve(X, X + 1.0, **large),
+        lambda: frot.solve_costs(np.ones((2, 4, 4)), **large),
+        lambda: frot.solve_batch(X[None], X[None] + 1.0, eps=0.1, **large),
+    ):
+        with pytest.raises(frot.InputError, match=rf"^{option}: 1e\+\d\d is too large"):
+            call()

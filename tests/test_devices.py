@@ -13,9 +13,9 @@ import frot
 from frot._base.arrays import Home
 from frot.correspondence import FeatureMap, Matcher
 from frot.correspondence.cache import FeatureMemory
-from frot.solvers.sinkhorn.dense import DenseEngine
-from frot.solvers.sinkhorn.run import EntropicRun
-from frot.solvers.sinkhorn.stream import StreamEngine
+from frot.solvers.entropic.dense import DenseEngine
+from frot.solvers.entropic.entropic import EntropicRun
+from frot.solvers.entropic.stream import StreamEngine
 from frot.torch import FRWDLoss
 from frot.torch._solved import Solved
 
@@ -146,11 +146,11 @@ def matched(preset: str, device: str):
 
 @pytest.mark.parametrize("preset", ["frot", "frot-paper", "scot", "hpf"])
 def test_photographs_are_matched_as_on_the_host(preset: str, monkeypatch):
-    host = matched(preset, "numpy").transfer(POINTS)
+    host = matched(preset, "cpu").transfer(POINTS)
     # PyTorch's arrays pass for those of a device, and take its ways.
     on_host = property(lambda home: home.library == "numpy")
     monkeypatch.setattr(Home, "on_host", on_host)
-    match = matched(preset, "cpu")
+    match = matched(preset, "cpu:0")
     found = match.transfer(POINTS)
     assert found.points == pytest.approx(host.points, abs=0.5)
     # Plans of the same gap differ a little, and so do shares of their votes.

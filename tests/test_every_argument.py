@@ -227,8 +227,8 @@ CLOUDS = [X, Y]
 KEPT = frot.solve(X, Y)
 
 
-def fit(X: Any = SAMPLES, y: Any = LABELS, sample_weight: Any = None, **options: Any) -> Any:
-    return frot.selection.FROTSelector(**options).fit(X, y, sample_weight)
+def fit(X: Any = SAMPLES, y: Any = LABELS, block: Any = None, **options: Any) -> Any:
+    return frot.selection.FROTSelector(**options).fit(X, y, block)
 
 
 def loss(x: Any = None, y: Any = None, a: Any = None, b: Any = None, **options: Any) -> Any:
@@ -253,7 +253,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
             "p": {**NUMBERS, "zero": 0},
             "start": STARTS,
             "memory_budget": NUMBERS,
-            **{"tau": PRICES, "penalty": CHOICES},
+            **{"tau": PRICES, "penalty": CHOICES, "mass": {**NUMBERS, "zero": 0, "two": 2}},
         },
     ),
     "solve_costs": (
@@ -261,7 +261,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         {"C": STACK},
         {
             **{"C": ARRAYS, **MASSES, **SOLVE, **WATCHED, "names": NAMES, "start": STARTS},
-            **{"tau": PRICES, "penalty": CHOICES},
+            **{"tau": PRICES, "penalty": CHOICES, "mass": {**NUMBERS, "zero": 0, "two": 2}},
         },
     ),
     "solve_batch": (
@@ -296,6 +296,18 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
             **{"other_weights": WEIGHTS, "p": NUMBERS, "metric": METRICS, **SOLVE},
             **{"normalise_weights": FLAGS, "memory_budget": NUMBERS, "n_jobs": JOBS},
             **{"progress": FLAGS, "checkpoint": PATHS, "tau": PRICES, "penalty": CHOICES},
+            **{"mass": {**NUMBERS, "zero": 0, "two": 2}},
+        },
+    ),
+    "two_sample_test": (
+        frot.two_sample_test,
+        {**POINTS, "permutations": 9},
+        {
+            **{"X": ARRAYS, "Y": ARRAYS, "groups": GROUPS, "permutations": COUNTS, "block": BLOCKS},
+            **{"eta": AMOUNTS, "eps": AMOUNTS, "metric": METRICS, "p": {**NUMBERS, "zero": 0}},
+            **{"normalise": CHOICES, "tol": NUMBERS, "max_iter": COUNTS, "memory_budget": NUMBERS},
+            **{"n_jobs": JOBS, "progress": FLAGS, "checkpoint": PATHS},
+            "random_state": {**SEEDS, "a generator": RNG},
         },
     ),
     "compare": (
@@ -331,6 +343,14 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         frot.equitable,
         {"C": STACK},
         {"C": ARRAYS, **MASSES, "names": NAMES, **LIMITS, **WATCHED},
+    ),
+    "transport": (
+        KEPT.transport,
+        {"X_new": X},
+        {
+            "X_new": ARRAYS,
+            "metric": {name: one for name, one in METRICS.items() if one is not None},
+        },
     ),
     "toy": (frot.toy, {}, {"n": COUNTS, "random_state": SEEDS}),
     "load": (frot.load, {"path": "nowhere.npz"}, {"path": PATHS, "kind": KINDS}),
@@ -406,7 +426,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         {},
         {
             **{"eta": AMOUNTS, "eps": AMOUNTS, "debias": FLAGS, "metric": CHOICES, "tau": PRICES},
-            **{"gradient_tol": {**NUMBERS, "zero": 0}, "max_iter": COUNTS, "subgradient": FLAGS},
+            **{"gradient_tol": {**NUMBERS, "zero": 0}, "max_iter": COUNTS},
             **{"groups": None, "prior": None, "warm_start": FLAGS},
             "adversary": {k: v for k, v in SETS.items() if not isinstance(v, SimplexFamily)},
         },
@@ -426,12 +446,10 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         fit,
         {},
         {
-            **{"sample_weight": WEIGHTS, "options": None, "X": None, "y": None},
+            **{"block": BLOCKS, "options": None, "X": None, "y": None},
             **{"n_features_to_select": SHARES, "threshold": SIGNED, "groups": GROUPS},
             **{"scaling": CHOICES, "eta": {**NUMBERS, "zero": 0}, "score": CHOICES},
-            **{"multiclass": CHOICES, "missing": CHOICES, "group_cost": CHOICES},
-            **{"tol": {**NUMBERS, "zero": 0}, "max_iter": COUNTS, "adversary": SETS},
-            **{"time_limit": LIMITS["time_limit"], **WATCHED, "plan": FLAGS, "values": CHOICES},
+            **{"missing": CHOICES, "plan": FLAGS, "values": CHOICES},
             **{"reference": {**NONSENSE, "no class": "other"}},
         },
     ),
@@ -440,9 +458,18 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
         {"X": SAMPLES, "y": LABELS},
         {
             **{"X": None, "y": None, "selector": {**NONSENSE, "text": "selector"}},
-            **{"statistic": CHOICES, "n_permutations": COUNTS, "block": BLOCKS},
-            **{"sample_weight": WEIGHTS, "n_jobs": JOBS, "progress": FLAGS},
-            **{"checkpoint": PATHS, "random_state": {**SEEDS, "a generator": RNG}},
+            **{"n_permutations": COUNTS, "block": BLOCKS, "progress": FLAGS},
+            **{"random_state": {**SEEDS, "a generator": RNG}},
+        },
+    ),
+    "shape_test": (
+        frot.selection.shape_test,
+        {"X": RNG.normal(size=(24, 3)), "y": np.array(["a", "b"] * 12)},
+        {
+            **{"X": None, "y": None, "selector": {**NONSENSE, "text": "selector"}},
+            **{"n_permutations": COUNTS, "progress": FLAGS, "sample_names": None},
+            **{"block": {k: v for k, v in BLOCKS.items() if k != "a matrix"}},
+            **{"random_state": {**SEEDS, "a generator": RNG}},
         },
     ),
     "read_samples": (
@@ -452,7 +479,6 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], Wrong]] = {
             **{"path": PATHS, "label": None, "labels": None, "block": None, "ids": None},
             **{
                 "transpose": None,
-                "features": None,
                 "drop": None,
                 "keep": None,
                 "log1p": None,

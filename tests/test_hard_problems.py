@@ -1,4 +1,4 @@
-"""Problems people really have, each of which once broke the promise, stalled or crashed."""
+"""Forbidden arcs, light points far away, near-duplicates, copies of groups, time limits."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def test_large_numbers_for_forbidden_arcs(big, shared, n):
         shut[:, np.arange(n), rng.permutation(n)] = False
         stack[np.broadcast_to(shut, stack.shape)] = big
         result = quiet(frot.solve_costs, stack)
-        # Of few points all digits are there; of more, the gap is a share of costs that dominate.
-        assert result.gap <= (NO_FARTHER_THAN if n < 60 or big < 1e9 else 1e-4)
-        assert result.status in (Status.CONVERGED, Status.STALLED)
+        # 1e-9 of the floor of the gap is four units in the last place of the mean cost.
+        assert result.gap <= 1e-8
+        assert shared is False or result.status is Status.CONVERGED
 
 
 def test_large_costs_that_differ_between_groups():
@@ -69,7 +69,7 @@ def test_light_points_among_others(far, weight, n):
         a = np.full(n, (1.0 - weight) / (n - 1))
         a[0] = weight
         result = quiet(frot.solve, X, Y, [2, 2], a=a)
-        assert result.gap <= (NO_FARTHER_THAN if n < 60 or far * far * weight < 1e3 else 1e-5)
+        assert result.gap <= NO_FARTHER_THAN
 
 
 @pytest.mark.parametrize("noise", [1e-3, 1e-6, 1e-9, 1e-12])
@@ -81,9 +81,8 @@ def test_near_duplicates(noise, n):
         moves = noise * rng.normal(size=(n, 6))
         order = rng.permutation(n)
         Y = X[order] + moves
-        result = quiet(frot.solve, X, Y, [2, 2, 2])
-        # The floor of the gap is 1e-6 of the mean cost, of which the last places are left.
-        assert result.gap <= 1e-7
+        result = frot.solve(X, Y, [2, 2, 2])
+        assert result.status is Status.CONVERGED
         assert result.plan.argmax().tolist() == np.argsort(order).tolist()
         gaps = (X[order] - Y).reshape(n, 3, 2) ** 2
         expected = gaps.sum(axis=2).mean(axis=0).max()

@@ -62,6 +62,8 @@ def test_version_is_the_same_everywhere():
     assert frot.__version__ == importlib.metadata.version("frot")
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {frot.__version__}\n" in citation
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## \[(.+?)\]", changes, re.M)[0] == frot.__version__
 
 
 def test_package_is_typed():

@@ -94,7 +94,7 @@ class Case:
     def code(self) -> str:
         """The call as Python."""
         args = [_literal(value) for value in self.args]
-        if self.door == "FRWDLoss":
+        if self.door in LOSSES:
             options = [f"{name}={_literal(value)}" for name, value in self.options.items()]
             points = [part if part == "None" else f"torch.as_tensor({part})" for part in args]
             return f"frot.torch.FRWDLoss({', '.join(options)})({', '.join(points)})"
@@ -123,7 +123,24 @@ def _cutting_set(case: Case) -> Any:
     return frot.solve_costs(*case.args, solver="cutting_set", **case.options)
 
 
-DOORS: dict[str, Callable[[Case], Any]] = {"FRWDLoss": _loss, "cutting_set": _cutting_set}
+def _divergence(case: Case) -> Any:
+    """Return D(x, y), its weights, and D(x, x)."""
+    import torch
+
+    import frot.torch
+
+    loss = frot.torch.FRWDLoss(**case.options)
+    x, y, a, b = (None if part is None else torch.as_tensor(part) for part in case.args)
+    value = float(loss(x, y, a, b))
+    assert loss.alpha is not None
+    return value, loss.alpha.numpy(), float(loss(x, x, a, a))
+
+
+DOORS: dict[str, Callable[[Case], Any]] = {
+    "FRWDLoss": _loss, "divergence": _divergence, "cutting_set": _cutting_set,
+}  # fmt: skip
+# Both are the loss.
+LOSSES = ("FRWDLoss", "divergence")
 
 
 def _literal(value: Any) -> str:

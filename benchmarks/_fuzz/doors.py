@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, product
 from typing import Any
 
@@ -11,6 +12,7 @@ import frot
 
 from .case import Case, CostProblem, PointProblem
 from .costs import COSTS
+from .divergence import draw_divergence
 from .draw import Rng, chance, groups, pick, size
 from .options import REGIMES, amounts, level, limits, solver
 from .points import POINTS, Clouds, Shape
@@ -18,7 +20,7 @@ from .points import POINTS, Clouds, Shape
 __all__ = ["KINDS", "draw_case"]
 
 # Kinds that are about options rather than data.
-SETTINGS = ("metrics", "normalised", "time limit", "weights")
+SETTINGS = ("divergence", "mass", "metrics", "normalised", "time limit", "weights")
 KINDS = (*POINTS, *COSTS, *REGIMES, *SETTINGS)
 
 
@@ -30,6 +32,10 @@ def draw_case(rng: Rng, kind: str) -> Case:
         return _of_costs(rng, kind, kind)
     if kind == "metrics":
         return _solve(rng, kind, pick(rng, "plain points", "offset", "clusters"), _metric(rng))
+    if kind == "divergence":
+        return draw_divergence(rng, kind)
+    if kind == "mass":
+        return _mass(rng, kind)
     if kind == "normalised":
         return _normalised(rng, kind)
     if kind == "time limit":
@@ -222,9 +228,7 @@ def _loss(rng: Rng, kind: str, data: str) -> Case:
     metric = _cosine(rng, members, (X, Y))
     problem = PointProblem(X, Y, members, a=a, b=b, **metric)
     options = {"groups": spec, **metric, **amounts(rng, problem, kind, entropic=True)}
-    if chance(rng, 0.1):
-        options |= {"eps": 0.0, "subgradient": True}
-    elif chance(rng, 0.15) and len(members) == 1:
+    if chance(rng, 0.15) and len(members) == 1:
         # With several groups the answer is that of one mixed cost, and no problem of the referee.
         options["debias"] = True
     return Case(kind, "FRWDLoss", (X, Y, a, b), options, (problem,))
@@ -277,6 +281,34 @@ def _unnormalised(rng: Rng, kind: str) -> Case:
     problem = PointProblem(clouds.X, clouds.Y, members, a=a, b=b)
     options = {"a": a, "b": b, "groups": spec, "normalise_weights": True}
     return _regularised(rng, kind, "solve", clouds[:2], options, problem)
+
+
+# Partial transport
+
+
+def _mass(rng: Rng, kind: str) -> Case:
+    """Points or costs of any kind, of which a given mass is moved."""
+    if chance(rng, 0.5):
+        whole = _solve(rng, kind, pick(rng, *POINTS))
+    else:
+        drawn = COSTS[pick(rng, *COSTS)](rng, _costs(rng))
+        whole = _regularised(
+            rng, kind, "solve_costs", (drawn.stack,), _sides(drawn), CostProblem(*drawn)
+        )
+    options = {name: value for name, value in whole.options.items() if name != "eps"}
+    if isinstance(options.get("solver"), frot.Entropic) or options.get("solver") == "entropic":
+        del options["solver"]
+    least = 1.0
+    if chance(rng, 0.4):
+        # Masses of the two sides that differ.
+        sizes = whole.problems[0].shape[1:]
+        for name, count in zip("ab", sizes, strict=True):
+            side = np.asarray(options.get(name, np.full(count, 1.0 / count)), dtype=float)
+            options[name] = side * float(10.0 ** rng.uniform(-1, 2))
+        least = min(float(options[name].sum()) for name in "ab")
+    share = pick(rng, 1.0, 0.5, 0.9, 0.999, 1e-3, float(rng.random()), float(rng.random()))
+    options["mass"] = max(share, 1e-6) * least
+    return replace(whole, options=options)
 
 
 # Costs

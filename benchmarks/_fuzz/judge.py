@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,16 @@ import numpy as np
 import frot
 
 from .attempt import Attempt
-from .case import Case, PointProblem
+from .case import Case, PointProblem, Problem
+from .divergence import judge_divergence
 from .evidence import Evidence
 from .judge_result import Complaint, judge_result, tolerance_of
+from .partial import PartialEvidence
 from .truth import Truth
 from .truth.numbers import exactly
 from .truth.relatives import capped, equitable, max_min, polytope
+
+FOURTH_POWER = "is the fourth power of distances"
 
 __all__ = ["OUTCOMES", "Verdict", "judge", "judge_manners"]
 
@@ -72,7 +77,9 @@ def judge(case: Case, attempt: Attempt) -> Verdict:
 def _manners(attempt: Attempt) -> Iterator[Complaint]:
     """What no call may do, whatever it answers."""
     for text in dict.fromkeys(attempt.leaked):
-        yield Complaint("warning", text)
+        # Some calls ask for the fourth power of distances, and are told so.
+        if FOURTH_POWER not in text:
+            yield Complaint("warning", text)
     if attempt.printed:
         yield Complaint("printed", repr(attempt.printed[:200]))
     for name in attempt.mutated:
@@ -95,13 +102,14 @@ def _results(answer: Any) -> list[frot.Result]:
 def _judge_answer(case: Case, attempt: Attempt) -> tuple[str, list[Complaint]]:
     if case.door in ("distance", "pairwise"):
         return _judge_distances(case, attempt)
+    if case.door == "divergence":
+        return judge_divergence(case, attempt)
     outcomes, found = [], []
-    prior = case.options.get("prior")
     results = _results(attempt.answer)
     if len(results) != len(case.problems):
         return "FAILURE", [Complaint("shape", f"{len(results)} for {len(case.problems)} problems")]
     for problem, result in zip(case.problems, results, strict=True):
-        evidence = Evidence(problem, result.eta, prior)
+        evidence = _evidence_of(case, problem, result.eta)
         found += _amounts(case, evidence, result)
         if case.door in ("max_min", "equitable", "cutting_set"):
             found += _judge_relative(case, evidence, result)
@@ -113,6 +121,20 @@ def _judge_answer(case: Case, attempt: Attempt) -> tuple[str, list[Complaint]]:
     if case.door == "FRWDLoss":
         found += _judge_loss(case, float(attempt.answer[0]), results[0])
     return max(outcomes, key=OUTCOMES.index), found
+
+
+def _evidence_of(case: Case, problem: Problem, eta: float) -> Evidence:
+    """The problem of a call, with the mass that was asked for."""
+    options, prior = case.options, case.options.get("prior")
+    if "mass" not in options:
+        return Evidence(problem, eta, prior)
+    first, second = (
+        Fraction(1) if options.get(side) is None else sum(exactly(np.asarray(options[side])))
+        for side in ("a", "b")
+    )
+    # Weights whose sum is one to five digits stand for their quotients.
+    totals = tuple(Fraction(1) if abs(total - 1) < 1e-5 else total for total in (first, second))
+    return PartialEvidence(problem, eta, prior, options["mass"], totals)  # type: ignore[arg-type]
 
 
 def _judge_loss(case: Case, value: float, result: frot.Result) -> Iterator[Complaint]:
@@ -199,7 +221,8 @@ def _judge_width(case: Case, attempt: Attempt, result: frot.Result) -> tuple[str
     paper = isinstance(case.options.get("solver"), frot.FrankWolfe)
     if not (attempt.warned or paper):
         return "FAILURE", [Complaint("status", f"{status} without a warning")]
-    limited = status.name in ("MAX_ITER", "TIME_LIMIT", "STOPPED") or paper
+    # No interval is of no width: with a tolerance of zero a run ends where its digits do.
+    limited = status.name in ("MAX_ITER", "TIME_LIMIT", "STOPPED") or paper or tol == 0.0
     return ("limited" if limited else "wide"), []
 
 

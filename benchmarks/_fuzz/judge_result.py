@@ -12,6 +12,7 @@ import numpy as np
 import frot
 
 from .evidence import UNIT, Evidence
+from .partial import PartialEvidence
 from .truth import Truth
 
 __all__ = ["Complaint", "is_entropic", "judge_result", "tolerance_of"]
@@ -56,7 +57,10 @@ def judge_result(
     plan = np.asarray(result.plan)
     found += _interval(result)
     found += _against_truth(result, kind, truth or evidence.truth)
-    found += _plan(evidence, plan)
+    if isinstance(evidence, PartialEvidence):
+        found += _partial_plan(evidence, plan)
+    else:
+        found += _plan(evidence, plan, kind.eps)
     if found and found[-1].what == "plan shape":
         return found
     with np.errstate(all="ignore"):
@@ -154,10 +158,12 @@ def _missed(lower: float, upper: float, truth: Truth, miss: float) -> str:
     return f"[{lower!r}, {upper!r}] misses {value!r} by {miss:.2g}, {share:.2g} of it"
 
 
-def _plan(evidence: Evidence, plan: np.ndarray) -> list[Complaint]:
+def _plan(evidence: Evidence, plan: np.ndarray, eps: float) -> list[Complaint]:
     if plan.shape != evidence.problem.shape[1:]:
         return [Complaint("plan shape", f"plan has shape {plan.shape}")]
     found = []
+    # Entries of an entropic plan are exponentials, as right as their scores are to units.
+    margin = MARGIN + (float(np.abs(evidence.costs).max()) / eps if eps > 0.0 else 0.0)
     if plan.min() < 0.0:
         found.append(Complaint("plan", f"plan has a negative entry {plan.min():.3g}"))
     for name, rows, want in zip("ab", (plan, plan.T), evidence.weights, strict=True):
@@ -166,7 +172,7 @@ def _plan(evidence: Evidence, plan: np.ndarray) -> list[Complaint]:
         with np.errstate(all="ignore"):
             places = np.where(off > 0.0, off / (UNIT * want), 0.0)
         at = int(np.argmax(places))
-        if places[at] > MARGIN:
+        if places[at] > margin:
             found.append(
                 Complaint(
                     "plan",
@@ -174,6 +180,25 @@ def _plan(evidence: Evidence, plan: np.ndarray) -> list[Complaint]:
                     f"{float(want[at]):.2g}, {float(places[at]):.2g} units in the last place",
                 )
             )
+    return found
+
+
+def _partial_plan(evidence: PartialEvidence, plan: np.ndarray) -> list[Complaint]:
+    """Whether no point has more than its weight, and all together the mass."""
+    if plan.shape != evidence.problem.shape[1:]:
+        return [Complaint("plan shape", f"plan has shape {plan.shape}")]
+    found = []
+    if plan.min() < 0.0:
+        found.append(Complaint("plan", f"plan has a negative entry {plan.min():.3g}"))
+    for name, rows, most in zip("ab", (plan, plan.T), evidence.weights, strict=True):
+        over = np.array([fsum(row) for row in rows]) - most
+        if (over > MARGIN * UNIT * most).any():
+            at = int(np.argmax(over))
+            text = f"marginal {name}[{at}] is {float(over[at]):.2g} above {float(most[at]):.2g}"
+            found.append(Complaint("plan", text))
+    off = abs(fsum(plan.ravel()) - evidence.mass)
+    if off > MARGIN * UNIT * sum(float(side.sum()) for side in evidence.weights):
+        found.append(Complaint("plan", f"the mass is off {evidence.mass:.3g} by {off:.2g}"))
     return found
 
 
@@ -187,7 +212,7 @@ def _objective(
     found = []
     phi, size = evidence.phi(plan)
     off = np.abs(phi - result.phi)
-    least = evidence.tiny_square + 1e-15 * evidence.subtracted
+    least = evidence.tiny_square + 4e-15 * evidence.subtracted
     if kind.eps:
         # Squares of differences are expanded there.
         least += 1e-15 * evidence.mean_cost

@@ -16,8 +16,8 @@ from sphinx_gallery.scrapers import figure_rst
 # What is not named here comes last, by its name.
 ORDER = (
     "figure_1", "intervals", "when_frot_fails", "eta_path", "eps", "outliers",
-    "relatives_under_noise", "own_set", "from_pot", "against_highs", "training", "pairwise_digits",
-    "ten_thousand_points", "batch_on_a_device",
+    "relatives_under_noise", "own_set", "own_cost", "from_pot", "adaptation", "against_highs",
+    "training", "pairwise_digits", "two_samples", "ten_thousand_points", "batch_on_a_device",
     "breast_cancer", "three_classes", "pathways", "permutation_batches", "pipeline",
     "shift_shape_misalignment", "matching_patients", "stability", "anndata_scanpy", "two_days",
     "warped_cat", "turned", "noise_layers", "mask_transfer", "own_network", "colour_transfer",

@@ -18,9 +18,9 @@ def to_mathml(code: str, as_block: bool) -> str:
     code = SIZES.sub("", code).replace(r"\dots", r"\ldots")
     if as_block and pick_math_environment(code).startswith("align") and r"\begin" not in code:
         code = rf"\begin{{align*}}{code}\end{{align*}}"
-    found = tex2mathml(code, as_block=as_block)
+    markup = tex2mathml(code, as_block=as_block)
     # Angle brackets are as high as the letters between them, not as the sums beside them.
-    return re.sub(r"<mo[^>]*>([⟨⟩])</mo>", r'<mo stretchy="false">\1</mo>', found)
+    return re.sub(r"<mo[^>]*>([⟨⟩])</mo>", r'<mo stretchy="false">\1</mo>', markup)
 
 
 # Relations and signs between which a formula within a line may be broken.
@@ -29,17 +29,17 @@ BREAKS = re.compile(r"(?:\\(?:le|ge|in|to)(?![a-zA-Z])|(?<![_^=])=|(?<=\s)[+-](?
 
 def pieces(code: str) -> list[str]:
     """Cut a formula before its relations and signs, outside of all brackets: browsers do not."""
-    found, start = [], 0
+    parts, start = [], 0
     for place in BREAKS.finditer(code):
         before = code[: place.start()]
         opened = sum(before.count(mark) for mark in "{([") + len(re.findall(r"\\langle", before))
         closed = sum(before.count(mark) for mark in "})]") + len(re.findall(r"\\rangle", before))
         if opened == closed and place.start() - start > 12:
-            found.append(code[start : place.start()])
+            parts.append(code[start : place.start()])
             start = place.start()
-    found.append(code[start:])
+    parts.append(code[start:])
     # An operator that begins a piece keeps its spaces if something is before it.
-    return [found[0], *(f"{{}} {piece}" for piece in found[1:])]
+    return [parts[0], *(f"{{}} {piece}" for piece in parts[1:])]
 
 
 def visit_inline(self: Any, node: nodes.math) -> None:

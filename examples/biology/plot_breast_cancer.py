@@ -8,9 +8,8 @@ tell the two apart, and how sure is that? The table ships with scikit-learn.
 The steps are those for any table of genes: read a file, rank the columns, test the ranking by
 permuting the labels, look at the pictures, write a report to send to a colleague.
 
-``FROTSelector`` ranks by a moderated t by default, and finds the transport plan between the two
-classes besides. The plan is not needed for the ranking; it serves to take the cost of each feature
-apart, and to say which tumour corresponds to which.
+``FROTSelector`` ranks by a moderated t. The transport plan between the two classes, which it finds
+besides, takes the cost of each feature apart, and says which features the worst case weighs.
 """
 
 # sphinx_gallery_thumbnail_number = 2
@@ -22,6 +21,7 @@ from sklearn.datasets import load_breast_cancer
 
 from frot.selection import (
     FROTSelector,
+    plot_heat_map,
     plot_strips,
     plot_volcano,
     read_samples,
@@ -62,30 +62,28 @@ volcano = plot_volcano(selector)
 # %%
 # The six best features, each tumour a point.
 
-columns = selector.get_support(indices=True)
-strips = plot_strips(selector, X, y, features=columns)
+strips = plot_strips(selector, X, y, features=selector.get_feature_names_out())
 
 # %%
-# The plan: which malignant tumour corresponds to which benign one, in two of the best features. It
-# is best against the worst weights on the features, and comes with a proven interval.
+# All features by tumour, similar ones next to each other.
 
-first, second = "worst perimeter", "worst concave points"
-rows, columns = selector.comparisons_[0].rows
-i, j, mass = selector.plan_.arcs()
-figure, axes = plt.subplots(figsize=(7.2, 4.6), layout="constrained")
-for start, end in zip(rows[i[mass > 2e-3]], columns[j[mass > 2e-3]], strict=True):
-    axes.plot(X[first].iloc[[start, end]], X[second].iloc[[start, end]], color=GREY, linewidth=0.4)
-for name, colour in (("benign", BLUE), ("malignant", ORANGE)):
-    axes.scatter(
-        X[first][y == name], X[second][y == name], s=10, color=colour, label=name, zorder=2
-    )
-axes.set(xlabel=first, ylabel=second)
-axes.legend(frameon=False, loc="lower right")
+heat_map = plot_heat_map(selector, X, y)
+
+# %%
+# What the worst case of transport weighs, and what its costs are made of: the shift of the mean,
+# the rest of the Wasserstein distance (shape), and what one plan for all features pays
+# (misalignment). The optimum is proven to lie in an interval.
+
+parts = selector.table_.set_index("feature")[["shift", "shape", "misalignment"]].head(12)[::-1]
+figure, axes = plt.subplots(figsize=(7.2, 4.2), layout="constrained")
+parts.plot.barh(stacked=True, ax=axes, color=[BLUE, ORANGE, GREY], width=0.75)
+axes.set(xlabel="cost of the plan in the feature, in scaled units", ylabel="")
+axes.legend(frameon=False)
 plt.show()
 print(f"{selector.result_.lower:.4f} <= optimum <= {selector.result_.upper:.4f}")
 
 # %%
-# One self-contained page with all of it: table, pictures, plan, and how to get it again.
+# One self-contained page with all of it: table, pictures, a sentence for the methods section.
 
 page = write_selection_report(selector, X, y, folder / "tumours.html")
 print(f"{page.name}: {page.stat().st_size / 1e6:.1f} MB")

@@ -8,7 +8,8 @@ differ, every set answers yes to the first. The second is what most people mean.
 
 ``pathway_test`` answers both by permuting the labels, which keeps the correlation of genes: sets of
 genes that go up and down together are not found more often by chance. It also says in which class a
-set is higher, and by which members (the leading edge).
+set is higher, and by which members (the leading edge). ``block=`` is for batches and pairs, and
+probes of one gene count once.
 
 The table is simulated: 60 samples, 1,000 genes, 40 sets. Three sets differ, and a tenth of all
 other genes does as well.

@@ -10,6 +10,9 @@ two ways to measure it. ``penalty="tv"`` leaves mass out as it is (partial trans
 cost more than the prices of both ends stays where it is. ``penalty="kl"`` shrinks and grows
 weights smoothly.
 
+Who knows how much has a partner asks for that with ``mass`` instead: the plan then has that mass,
+and the points that are dearest to move stay behind.
+
 ``result.mass`` tells how much was moved, ``result.marginals`` which points kept their weight.
 """
 
@@ -32,13 +35,15 @@ Y[:8, :2] = rng.normal((5.0, 3.5), 0.3, size=(8, 2))
 groups = {"position": [0, 1], "noise": [2, 3]}
 
 # %%
-# The price is the mean cost: at that the outliers are too far to be worth it.
+# The price is the mean cost: at that the outliers are too far to be worth it. For the last it is
+# known that 52 of 60 points of Y have a partner.
 
 tau = frot.relative(1.0)
 found = {
     "all mass": frot.solve(X, Y, groups),
     'tau, penalty="tv"': frot.solve(X, Y, groups, tau=tau, penalty="tv"),
     'tau, penalty="kl"': frot.solve(X, Y, groups, tau=tau, penalty="kl"),
+    "mass=52/60": frot.solve(X, Y, groups, mass=52 / 60),
 }
 for name, result in found.items():
     reached = result.marginals[1][:8].sum() / (8 / 60)
@@ -50,11 +55,13 @@ for name, result in found.items():
 # The area of a point is the weight that it keeps; a cross has lost nearly all of it. With all mass
 # to be moved, the long lines lead to the outliers. With ``"tv"`` the outliers keep nothing, and as
 # much of X stays behind. With ``"kl"`` all weights shrink, those far from the other cloud most.
+# With ``mass`` no price has to be guessed: half of what the last bit of mass costs is the price at
+# which ``"tv"`` would leave out as much, and the highest potential says it.
 
 figure, panels = plt.subplots(
-    1, 3, figsize=(9.0, 3.6), sharex=True, sharey=True, layout="constrained"
+    2, 2, figsize=(8.0, 6.4), sharex=True, sharey=True, layout="constrained"
 )
-for axes, (name, result) in zip(panels, found.items(), strict=True):
+for axes, (name, result) in zip(panels.flat, found.items(), strict=True):
     i, j, mass = result.plan.arcs()
     for start, end, moved in zip(i, j, mass, strict=True):
         axes.plot(
@@ -69,3 +76,9 @@ for axes, (name, result) in zip(panels, found.items(), strict=True):
     axes.set(xticks=[], yticks=[])
 plt.show()
 assert found["all mass"].value > found['tau, penalty="tv"'].value
+
+# %%
+price = float(found["mass=52/60"].potentials[0].max())
+print(f"mass=52/60 is tau={price:.3f} with the penalty 'tv'")
+assert abs(found["mass=52/60"].mass - 52 / 60) < 1e-12
+assert found["mass=52/60"].marginals[1][:8].sum() < 1e-12

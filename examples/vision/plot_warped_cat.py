@@ -45,7 +45,7 @@ bent = img_as_ubyte(warp(cat, unbend, mode="edge"))
 # ``side=256`` is the longer side of what the network sees. ``match.result`` has the proven interval
 # of the transport problem, ``match.alpha`` the weights of the layers.
 
-match = Matcher(side=256, hough=False)(cat, bent)
+match = Matcher(side=256, agreement=0)(cat, bent)
 print(match.result)
 
 # %%

@@ -22,17 +22,20 @@ from frot._base.stopping import Interrupted
 from frot._base.tables import Table, read_pair, read_table
 from frot.api.batch import solve_batch
 from frot.api.batch_result import BatchResult
+from frot.api.distance import distance
 from frot.api.pairwise import pairwise
-from frot.api.solve import distance, solve, solve_costs
+from frot.api.solve import solve, solve_costs
+from frot.api.two_sample import two_sample_test
+from frot.api.two_sample_result import TwoSampleTest
 from frot.datasets import toy
 from frot.groups.groups import Groups
 from frot.plans.lazy import LazyPlan
 from frot.plans.plan import Plan
 from frot.problem.adversary import CappedSimplex, Simplex
 from frot.problem.adversary_sets import Ellipsoid, Polytope
+from frot.problem.options import relative
 from frot.problem.problem import Problem
 from frot.problem.result import Chosen, Progress, Result, Status
-from frot.problem.terms import relative
 from frot.relatives import (
     Comparison,
     compare,
@@ -48,12 +51,11 @@ from frot.solvers import CuttingSet, Entropic, Exact, FrankWolfe, LinearProgram
 from frot.solvers.oracles import NetworkSimplex, Oracle, Sinkhorn, Transport
 
 if TYPE_CHECKING:
-    from frot import app as app
     from frot import correspondence as correspondence
     from frot import selection as selection
     from frot import torch as torch
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "BatchResult",
@@ -86,6 +88,7 @@ __all__ = [
     "Status",
     "Table",
     "Transport",
+    "TwoSampleTest",
     "compare",
     "costs",
     "datasets",
@@ -104,6 +107,7 @@ __all__ = [
     "solve_costs",
     "srw",
     "toy",
+    "two_sample_test",
     "wasserstein",
     "write_report",
 ]

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import frot
-from frot.problem.terms import DEFAULT_EPS
+from frot.problem.options import DEFAULT_EPS
 from frot.torch import FRWDLoss
 
 B, N, M, D = 5, 9, 8, 6

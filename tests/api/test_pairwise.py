@@ -495,8 +495,7 @@ class TestCheckpoint:
         call = {"clouds": CLOUDS, "groups": GROUPS}
         if "prior" in change:
             # Otherwise it would be the other eta that is refused.
-            # A set is next to itself at no cost, which 1e-9 leaves to the last digits.
-            call |= {"eta": 0.1, "prior": [0.3, 0.7], "tol": 1e-8}
+            call |= {"eta": 0.1, "prior": [0.3, 0.7]}
         frot.pairwise(**call, checkpoint=path)
         solved.clear()
         content = path.read_bytes()
@@ -749,3 +748,27 @@ def test_small_pairs_share_a_tile_and_its_clouds():
 def test_one_cloud_has_no_pairs():
     assert cut_tiles(np.array([5]), None, (1.0, 1.0), 3, diagonal=False) == []
     assert len(cut_tiles(np.array([5]), None, (1.0, 0.0), 3, diagonal=True)) == 1
+
+
+def test_with_a_mass_entries_are_what_solve_finds():
+    rng = np.random.default_rng(0)
+    clouds = [rng.normal(size=(n, 3)) for n in (4, 6, 5)]
+    weights = [rng.random(len(cloud)) + 0.2 for cloud in clouds]
+    least = min(side.sum() for side in weights)
+    table = frot.pairwise(clouds, [1, 2], weights=weights, mass=0.8 * least)
+    assert (table == table.T).all()
+    assert (np.diag(table) == 0.0).all()
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        ab = {"a": weights[i], "b": weights[j], "metric": "euclidean", "p": 2.0}
+        value = frot.solve(clouds[i], clouds[j], [1, 2], **ab, mass=0.8 * least).value
+        assert table[i, j] == pytest.approx(np.sqrt(value), rel=1e-9)
+    ones = frot.pairwise(clouds, weights=weights, mass=1.0, normalise_weights=True)
+    np.testing.assert_allclose(
+        ones, frot.pairwise(clouds, weights=weights, normalise_weights=True), rtol=1e-8
+    )
+    with pytest.raises(frot.InputError, match=r"mass: .* of the lighter side"):
+        frot.pairwise(clouds, weights=weights, mass=1.1 * least)
+    with pytest.raises(frot.InputError, match="mass, tau"):
+        frot.pairwise(clouds, mass=0.5, tau=1.0)
+    with pytest.raises(frot.InputError, match="solved without eps"):
+        frot.pairwise(clouds, mass=0.5, eps=0.1)

@@ -14,9 +14,8 @@ from scipy.stats import wasserstein_distance
 import frot
 from frot import Entropic, Exact, FrankWolfe, Sinkhorn, Status
 from frot._base.arrays import Home
-from frot.api.run import on_accelerator
-from frot.api.solve import solved_in_place
-from frot.problem.terms import check_terms
+from frot.api.solve import on_accelerator, solved_in_place
+from frot.problem.options import check_problem
 from tests.reference import linear_program
 from tests.strategies import point_clouds, seeds
 
@@ -300,7 +299,7 @@ def test_the_memory_budget_changes_how_not_what():
 
 
 def test_what_stays_where_it_is():
-    terms = check_terms((2, 6, 5), None, None, 0.0, 0.1, None, "none", False)
+    terms = check_problem((2, 6, 5), None, None, 0.0, 0.1, None, "none", False)
     assert solved_in_place(Entropic(), terms)
     assert not solved_in_place(Entropic(), terms._replace(normalise="regret"))
     assert not solved_in_place(Exact(), terms)

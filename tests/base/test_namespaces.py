@@ -12,15 +12,15 @@ import pytest
 import torch
 
 import frot
-from frot._base import _host, _torch
-from frot._base.arrays import Home
+from frot._base import _torch
+from frot._base.arrays import NUMPY, Home
 
-BOTH = [pytest.param(_host, id="numpy"), pytest.param(_torch, id="torch")]
+BOTH = [pytest.param(NUMPY, id="numpy"), pytest.param(_torch, id="torch")]
 ARRAYS = [np.array([[1.0, -2.0, np.nan]]), np.arange(6, dtype="float32").reshape(2, 3)]
 
 
 def given(xp: Any, array: np.ndarray) -> Any:
-    return array if xp is _host else torch.tensor(array)
+    return array if xp is NUMPY else torch.tensor(array)
 
 
 def same(found: Any, expected: Any) -> None:
@@ -85,7 +85,7 @@ CALLS: dict[str, Any] = {
 @pytest.mark.parametrize("name", CALLS)
 def test_functions(xp: Any, name: str):
     call, expected = CALLS[name]
-    if xp is _host and not hasattr(U, "device"):
+    if xp is NUMPY and not hasattr(U, "device"):
         pytest.skip("arrays of NumPy 1 have no device to ask for")
     u, v = given(xp, U.copy()), given(xp, V.copy())
     found = call(xp, u, v)
@@ -111,7 +111,7 @@ def test_every_name_that_frot_asks_for_is_in_both():
     names -= {"reduce", "accumulate"}
     assert len(names) > 40
     for name in sorted(names):
-        assert hasattr(_host, name), name
+        assert hasattr(NUMPY, name), name
         assert hasattr(_torch, name), name
 
 

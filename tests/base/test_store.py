@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import sqlite3
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis.extra import numpy as hnp
 
 from frot import InputError
-from frot._base.store import Store, open_checkpoint
+from frot._base.store import Store, _checksum, open_checkpoint
 
 ARRAYS = [np.arange(3.0), np.array([[1, 2], [3, 4]]), np.array([np.nan, -0.0, 5e-324])]
 
@@ -27,8 +28,8 @@ def write(path: Path, arrays: list[np.ndarray], fingerprint: str = "f") -> None:
             kept.add(index, array)
 
 
-def read(path: Path, fingerprint: str = "f") -> dict[int, np.ndarray]:
-    with open_checkpoint(path, fingerprint) as kept:
+def read(path: Path, fingerprint: str = "f", wait: float = 30.0) -> dict[int, np.ndarray]:
+    with open_checkpoint(path, fingerprint, wait) as kept:
         return kept.finished()
 
 
@@ -148,10 +149,6 @@ def test_other_databases_are_refused_and_left_alone(tmp_path):
 
 
 def test_files_of_the_format_before_are_named_as_such(tmp_path):
-    path = tmp_path / "work"
-    path.write_bytes(b"frot checkpoint 1\n" + b"f" * 64 + b"\n")
-    with pytest.raises(InputError, match=r"checkpoint: .*work was written by an earlier version"):
-        open_checkpoint(path, "f")
     with sqlite3.connect(tmp_path / "pairs") as before:
         before.execute("CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
         before.execute("PRAGMA application_id = 0x66726F74")
@@ -200,16 +197,62 @@ def test_a_damaged_store_is_called_damaged(tmp_path):
         read(path)
 
 
+def test_a_damaged_store_is_refused_or_has_lost_some_pieces(tmp_path):
+    path, broken = tmp_path / "work", tmp_path / "broken"
+    arrays = [np.arange(200.0) + number for number in range(6)]
+    write(path, arrays)
+    content = path.read_bytes()
+    refused = lost = 0
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        damaged = bytearray(content)
+        start = int(rng.integers(len(content)))
+        if seed % 3 == 0:
+            del damaged[start:]
+        else:
+            # The header of the file, or anything in it.
+            start %= 100 if seed % 3 == 1 else len(content)
+            for place in range(start, min(start + int(rng.integers(1, 40)), len(content))):
+                damaged[place] ^= int(rng.integers(1, 256))
+        for name in tmp_path.glob("broken*"):
+            name.unlink()
+        broken.write_bytes(damaged)
+        try:
+            pieces = read(broken)
+        except InputError:
+            refused += 1
+            continue
+        lost += len(pieces) < len(arrays)
+        for key, array in pieces.items():
+            np.testing.assert_array_equal(array, arrays[key])
+    assert refused > 40
+    assert lost > 5
+
+
+def test_sizes_of_a_piece_are_looked_at_before_it_is_unpacked(tmp_path, monkeypatch):
+    path = tmp_path / "work"
+    write(path, [np.zeros(3)])
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f8", "fortran_order": False, "shape": (10**15,)}
+    )
+    value = header.getvalue() + bytes(24)
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("UPDATE pieces SET value = ?, checksum = ?", (value, _checksum("", 0, value)))
+    monkeypatch.setattr(np.lib.format, "read_array", lambda *_, **__: pytest.fail("it was read"))
+    with pytest.raises(InputError, match=r"is damaged .states shape"):
+        read(path)
+
+
 @pytest.mark.parametrize("when", ["begin", "add"])
-def test_a_locked_store_is_called_locked(tmp_path, monkeypatch, when):
-    monkeypatch.setattr("frot._base.store.WAIT", 0.01)
+def test_a_locked_store_is_called_locked(tmp_path, when):
     path = tmp_path / "work"
     write(path, ARRAYS)
-    kept = open_checkpoint(path, "f") if when == "add" else None
+    kept = open_checkpoint(path, "f", wait=0.01) if when == "add" else None
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     with pytest.raises(InputError, match=r"work is locked: another process .* wait until"):
-        read(path) if kept is None else kept.add(7, ARRAYS[0])
+        read(path, wait=0.01) if kept is None else kept.add(7, ARRAYS[0])
     other.close()
     if kept is not None:
         kept.close()

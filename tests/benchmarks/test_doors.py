@@ -42,7 +42,7 @@ def test_problems_are_meant_as_they_are_passed(kind):
 def test_code_makes_the_call_again(kind, monkeypatch):
     for number in range(8):
         case = draw_case(np.random.default_rng([2, number]), kind)
-        if case.door in ("FRWDLoss", "cutting_set"):
+        if case.door in ("FRWDLoss", "divergence", "cutting_set"):
             continue
         seen = []
 

@@ -58,6 +58,8 @@ RIGHT = {
     "max_min": point_case("max_min"),
     "equitable": cost_case("equitable"),
     "cutting_set": cost_case("cutting_set", adversary=frot.CappedSimplex(2)),
+    "a mass": cost_case(mass=0.6),
+    "a mass with eta": cost_case(mass=0.6, eta=0.1),
     "a hull": cost_case(
         "cutting_set", adversary=frot.Polytope([[1.0, 0.1, 0.2], [0.2, 1.0, 0.5]])
     ),
@@ -120,6 +122,26 @@ def test_spoilt_entropic_results(change, word):
     case = cost_case(eps=0.1)
     found = case.run()
     assert word not in words(case, found)
+    assert word in words(case, dataclasses.replace(found, **change(found)))
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (lambda r: {"lower": r.upper + 1e-9, "upper": r.upper + 2e-9}, "wrong"),
+        (lambda r: {"lower": r.lower - 2e-9, "upper": r.lower - 1e-9}, "wrong"),
+        (lambda r: {"plan": Plan(np.asarray(r.plan) * (1.0 - 1e-12))}, "plan"),
+        (lambda r: {"plan": Plan(np.full((4, 5), 0.6 / 20) * [2, 2, 0.5, 0.25, 0.25])}, "plan"),
+        (lambda r: {"plan": Plan(np.asarray(r.plan) - 1e-18)}, "plan"),
+        (lambda r: {"phi": r.phi + 1e-9}, "phi"),
+        (lambda r: {"potentials": (r.potentials[0] + 1e-3, r.potentials[1])}, "potentials"),
+        (lambda r: {"potentials": (np.zeros(4), r.potentials[1])}, "potentials"),
+    ],
+)
+def test_spoilt_results_of_a_given_mass(change, word):
+    case = cost_case(mass=0.6)
+    found = case.run()
+    assert words(case, found) == set()
     assert word in words(case, dataclasses.replace(found, **change(found)))
 
 

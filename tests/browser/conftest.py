@@ -36,15 +36,6 @@ def browser():
 @pytest.fixture(scope="session")
 def genes_page(tmp_path_factory):
     """A selector of three classes, tested, and its page."""
-    # Pages are looked at here: pictures may have few rows, which are quicker to draw.
-    with pytest.MonkeyPatch.context() as few:
-        few.setattr("frot.selection._pictures.TOP", 6)
-        few.setattr("frot.selection._pictures.STRIPS", 2)
-        few.setattr("frot.selection._plots.NAMED", 2)
-        return _genes_page(tmp_path_factory)
-
-
-def _genes_page(tmp_path_factory):
     from frot.selection import FROTSelector, write_selection_report
 
     X, y = planted(d=GENES, classes=3)

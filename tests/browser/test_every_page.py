@@ -72,7 +72,7 @@ def test_it_loads_everything_from_itself(visit, addresses, kind):
     assert {url for url in urls if not url.startswith("data:")} == {addresses(kind)}
     script = "return Array.from(document.images, i => [i.complete, i.naturalWidth, i.alt.length]);"
     pictures = page.execute_script(script)
-    assert len(pictures) == {"selection": 19, "match": 4, "sections": 1, "experiments": 1}.get(
+    assert len(pictures) == {"selection": 9, "match": 4, "sections": 1, "experiments": 1}.get(
         kind, 3
     )
     assert all(complete and width >= 360 and words for complete, width, words in pictures)

@@ -37,12 +37,12 @@ def place_of(page, text):
 def test_clicking_a_heading_sorts(page, genes_page):
     selector = genes_page[0]
     assert [int(float(value)) for value in column(page, 0)] == list(range(1, GENES + 1))
-    shape, q = place_of(page, "shape"), place_of(page, "q")
-    assert click_head(page, "shape") == "descending"
-    values = np.array(column(page, shape), dtype=float)
-    assert values == pytest.approx(np.sort(selector.shape_)[::-1])
-    assert click_head(page, "shape") == "ascending"
-    assert np.array(column(page, shape), dtype=float) == pytest.approx(np.sort(selector.shape_))
+    size, q = place_of(page, "t"), place_of(page, "q")
+    assert click_head(page, "t") == "descending"
+    values = np.array(column(page, size), dtype=float)
+    assert values == pytest.approx(np.sort(selector.table_["t"])[::-1])
+    assert click_head(page, "t") == "ascending"
+    assert np.array(column(page, size), dtype=float) == pytest.approx(np.sort(selector.table_["t"]))
     assert click_head(page, "q") == "ascending"
     assert np.array(column(page, q), dtype=float) == pytest.approx(np.sort(selector.p_values[1]))
     assert click_head(page, "feature") == "ascending"
@@ -67,7 +67,7 @@ def test_the_box_searches(page):
     assert page.find_element("id", "ranking-found").text == f"11 of {GENES} rows match"
     box.send_keys("9 gene5")
     assert set(column(page, 1)) == {"GENE19", "GENE5", *(f"GENE{i}" for i in range(50, 60))}
-    click_head(page, "score")
+    click_head(page, "q")
     assert len(column(page, 1)) == 12
     box.clear()
     box.send_keys("none of these")
@@ -89,3 +89,11 @@ def test_one_comparison_at_a_time(page):
 
     tabs[2].send_keys(Keys.ARROW_LEFT)
     assert [panel.is_displayed() for panel in panels] == [False, True, False]
+
+
+def test_the_table_fits_a_screen_without_a_box_to_scroll(page):
+    size = {"width": 1300, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    script = """const box = document.getElementById("ranking").parentElement;
+        return [box.scrollWidth - box.clientWidth, box.scrollHeight - box.clientHeight];"""
+    assert page.execute_script(script) == [0, 0]

@@ -68,7 +68,7 @@ def test_a_table_and_its_files(run, matcher, root, tmp_path):
 
 
 def test_numbers_of_a_single_pair_have_no_standard_error(run, matcher, root):
-    done = run("evaluate", "pf-willow", "--root", root, "--limit", 1, "--json", "-")
+    done = run("evaluate", "pf-willow", "--root", root, "--limit", 1, "--json")
     assert done.exit_code == 0, done.output
     measured = [row for row in json.loads(done.stdout)["rows"] if row["source"] == "measured"]
     assert [row["error"] for row in measured] == [None] * len(measured) != []

@@ -20,12 +20,12 @@ def test_match(run, tmp_path):
     Image.fromarray(cat).save(tmp_path / "a.png")
     Image.fromarray(np.roll(cat, (16, -24), axis=(0, 1))).save(tmp_path / "b.png")
     words = ["--points", "150,100 170,130", "--side", 128, "--device", "cpu"]
-    files = ["--picture", "m.png", "--report", "m.html", "--json", "m.json"]
+    files = ["--picture", "m.png", "--report", "m.html", "--json"]
     done = run("match", "a.png", "b.png", *words, *files)
     assert done.exit_code == 0, done.output
-    assert "CONVERGED" in done.stdout
-    assert "Heaviest of 21 layers" in done.stdout
-    found = json.loads((tmp_path / "m.json").read_text())
+    assert "CONVERGED" in done.stderr
+    assert "Heaviest of 21 layers" in done.stderr
+    found = json.loads(done.stdout)
     moved = np.array([point["target"] for point in found["points"]])
     assert np.abs(moved - [[126, 116], [146, 146]]).max() < 12.0
     with Image.open(tmp_path / "m.png") as picture:

@@ -29,6 +29,7 @@ def test_the_answer_is_that_of_the_library(run, tables):
     [
         (["--tau", "20"], {"tau": 20.0}),
         (["--tau", "inf,5"], {"tau": (np.inf, 5.0)}),
+        (["--mass", "0.5"], {"mass": 0.5}),
     ],
 )
 def test_mass_that_is_not_kept(run, tables, tmp_path, words, options):
@@ -159,6 +160,16 @@ def test_not_converged_is_three_and_files_are_written(run, tables, tmp_path, mon
         (["a.csv", "b.csv", "--weights-a", "w.npy"], "w.npy does not exist"),
         (["a.csv", "short.csv"], "short.csv lacks"),
         (["bare.csv", "bare.csv", "--groups", "prefix"], "or give tables a header"),
+        *(
+            (["a.csv", "b.csv", option, f"{'x' * 5_000}{kind}"], "is no path of a file: ")
+            for option, kind in {
+                "--groups": ".gmt",
+                "--save": ".npz",
+                "--report": ".html",
+                "--picture": ".png",
+                "--weights-a": ".npy",
+            }.items()
+        ),
     ],
 )
 def test_bad_input_is_two_and_one_sentence(run, tables, tmp_path, words, message):

@@ -63,10 +63,6 @@ class FakeMatch:
 
     to_dict = Match.to_dict
 
-    @property
-    def proven(self) -> frot.Result | None:
-        return self.result
-
     @cached_property
     def source_ratio(self) -> float:
         return self.side / max(self.source.size)

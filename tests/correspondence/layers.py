@@ -23,14 +23,27 @@ def random_maps(grids=SOURCE, channels=CHANNELS, seed=0) -> list[FeatureMap]:
 
 
 def plain_stack(source, target, grid_of=0) -> np.ndarray:
-    """Interpolate every channel, normalise, multiply: (L, n, m) in double precision."""
+    """Cosines between the layers' own cells, interpolated: (L, n, m) in double precision.
 
-    def vectors(maps):
-        size = maps[grid_of].values.shape[1:]
-        for one in maps:
-            values = torch.tensor(np.asarray(one.values), dtype=torch.float64)[None]
-            fine = functional.interpolate(values, size, mode="bilinear", align_corners=True)
-            yield functional.normalize(fine[0].flatten(1), dim=0)
+    Layers finer than the cells are interpolated to these first.
+    """
+    sizes = [maps[grid_of].values.shape[1:] for maps in (source, target)]
+    return np.stack([_plain_cost(*pair, *sizes) for pair in zip(source, target, strict=True)])
 
-    pairs = zip(vectors(source), vectors(target), strict=True)
-    return torch.stack([2.0 - 2.0 * x.T @ y for x, y in pairs]).numpy()
+
+def _plain_cost(one, other, size, other_size) -> np.ndarray:
+    def resized(values, size):
+        return functional.interpolate(values, tuple(size), mode="bilinear", align_corners=True)
+
+    def unit(layer, size):
+        values = torch.tensor(np.asarray(layer.values), dtype=torch.float64)[None]
+        if layer.grid.count > size[0] * size[1]:
+            values = resized(values, size)
+        return functional.normalize(values, dim=1)[0]
+
+    F, G = unit(one, size), unit(other, other_size)
+    cosines = torch.einsum("cyx,cvu->yxvu", F, G)
+    (h, w), (tall, wide) = F.shape[1:], G.shape[1:]
+    fine = resized(cosines.reshape(h * w, 1, tall, wide), other_size).flatten(1)
+    fine = resized(fine.T.reshape(-1, 1, h, w), size).flatten(1)
+    return (2.0 - 2.0 * fine.T).numpy()

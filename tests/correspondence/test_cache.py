@@ -357,5 +357,5 @@ def test_matchers_that_come_of_another_share_its_photographs(tmp_path):
     Image.fromarray(np.full((40, 40, 3), 10, dtype=np.uint8)).save(path)
     matcher = Matcher(side=64)
     photo = matcher.photo(path)
-    assert matcher.with_settings(hough=False).photo(path) is photo
+    assert matcher.with_settings(agreement=0).photo(path) is photo
     assert matcher.with_layers([0, 1]).photo(path) is photo

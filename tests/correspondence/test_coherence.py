@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 from frot._base.arrays import Home
-from frot.correspondence._coherence import LEAST, coherence
+from frot.correspondence._coherence import LEAST, coherence, coherences
 from frot.correspondence._features import FeatureMap
-from frot.correspondence.layers import LayerPair, at_most
+from frot.correspondence.layer_costs import at_most, layer_costs
+from frot.correspondence.layers import LayerPair
 
 
 def noise(h, w, seed=0, channels=32):
@@ -120,7 +121,7 @@ def test_torch_agrees():
     import torch
 
     source, target = half_right()
-    home = Home.of(torch.zeros(1))
-    assert coherence(source, target, home) == coherence(source, target)
     dead = like(source, np.zeros_like(source.values))
-    assert coherence(dead, target, home) == pytest.approx(LEAST)
+    cells, home = (source.grid, target.grid), Home.of(torch.zeros(1))
+    costs = layer_costs([source, dead], [target, target], cells, home)
+    assert coherences(costs) == pytest.approx([coherence(source, target), LEAST])

@@ -10,7 +10,7 @@ from tests.correspondence.small import cat, convolutions
 
 def test_more_cells_than_the_memory_holds_are_refused_before_costs_are_made(monkeypatch):
     monkeypatch.setattr(_device, "_memory", lambda: 1e5)
-    matcher = Matcher(TorchBackbone(convolutions()), side=96, device="numpy")
+    matcher = Matcher(TorchBackbone(convolutions()), side=96, device="cpu")
     with pytest.raises(InputError, match=r"side: \d+ x \d+ cells need some 0 GB, and there are 0"):
         matcher(cat(), cat())
 

@@ -44,6 +44,25 @@ def test_a_map_knows_its_grid():
     assert (layer.channels, layer.grid) == (5, Grid(2, 3, 8.0, 43.0))
 
 
+def test_cells_may_be_further_apart_across_than_down_and_begin_anywhere():
+    grid = Grid(2, 3, 4.0, 11.0, 6.0, (1.5, -2.0))
+    assert grid.centres.tolist() == [[x, y] for y in (1.5, 5.5) for x in (-2.0, 4.0, 10.0)]
+    assert grid.rows(np.array([5.5])).tolist() == [1.0]
+    assert grid.columns(np.array([1.0])).tolist() == [0.5]
+    assert grid.spacing == pytest.approx(24.0**0.5)
+
+
+def test_a_layer_is_read_where_its_cells_look():
+    # A ramp over the places of the cells reads as the places asked for.
+    grid = Grid(5, 6, 8.0, 19.0, 10.0, (3.5, 4.5))
+    y, x = np.meshgrid(*grid.places, indexing="ij")
+    layer = FeatureMap("a", np.stack([y, x]), 8.0, 19.0, column_stride=10.0, start=(3.5, 4.5))
+    asked = Grid(6, 4, 5.0, 11.0, 12.0, (4.0, 6.0))
+    found = layer.at(asked)
+    assert found.grid == Grid(6, 4, 5.0, 19.0, 12.0, (4.0, 6.0))
+    assert pytest.approx(asked.centres) == found.values.reshape(2, -1)[::-1].T
+
+
 class Looking:
     """Says of any image that it is two classes, with maps that are known; keeps what it saw."""
 

@@ -28,7 +28,7 @@ def truth(match, warp):
 
 def shifted(**more):
     """A photograph and the same eight pixels further: what is at x in A is at x - 8 in B."""
-    matcher = Matcher(TorchBackbone(convolutions()), side=SIDE, device="numpy", **more)
+    matcher = Matcher(TorchBackbone(convolutions()), side=SIDE, device="cpu", **more)
     return matcher(cat(), cat(x=68))
 
 
@@ -115,7 +115,7 @@ def test_points_that_come_back(shift):
 def test_off_a_mask_nothing_is_known():
     mask = np.zeros((SIDE, SIDE))
     mask[40:90, 30:80] = 1.0
-    matcher = Matcher(TorchBackbone(convolutions()), side=SIDE, device="numpy")
+    matcher = Matcher(TorchBackbone(convolutions()), side=SIDE, device="cpu")
     match = matcher(cat(), cat(x=68), source_mask=mask)
     flow = match.flow()
     assert flow.valid[48:82, 38:72].all()
@@ -222,9 +222,11 @@ def test_files_that_are_no_flows(tmp_path):
     other.write_bytes(b"PNG " * 10)
     empty = tmp_path / "empty.npz"
     np.savez(empty, a=np.zeros(3))
-    for path in (cut, other, empty):
+    for path in (cut, other):
         with pytest.raises(InputError, match="not a flow, or cut short"):
             read_flow(path)
+    with pytest.raises(InputError, match="is damaged, or no file that frot saved"):
+        read_flow(empty)
     np.save(tmp_path / "flat.npy", np.zeros((4, 5)))
     with pytest.raises(InputError, match=r"a flow has .H, W, 2."):
         read_flow(tmp_path / "flat.npy")
@@ -234,7 +236,7 @@ def test_files_that_are_no_flows(tmp_path):
 def test_without_content_nothing_is_sure(second):
     slope = np.linspace(0.2, 0.8, SIDE)[None, :, None] * np.ones((SIDE, 1, 3))
     other = np.full((SIDE, SIDE, 3), 0.5) if second == "flat" else cat()
-    matcher = Matcher(TorchBackbone(convolutions()), side=SIDE, device="numpy")
+    matcher = Matcher(TorchBackbone(convolutions()), side=SIDE, device="cpu")
     with pytest.warns(DataWarning, match="has no content"):
         match = matcher(slope, other)
     points = pixels((SIDE, SIDE), 20)

@@ -7,9 +7,8 @@ from torch.nn import functional
 
 from frot._base.arrays import to_numpy
 from frot.correspondence._features import FeatureMap, Grid
-from frot.correspondence.cuda import pair as planner
-from frot.correspondence.cuda.cosines import Stack
-from frot.correspondence.layers import LayerPair, at_most, common_grid
+from frot.correspondence.layer_costs import at_most
+from frot.correspondence.layers import LayerPair, common_grid
 from tests.correspondence.layers import SOURCE, TARGET, plain_stack, random_maps
 
 DEVICES = [None, "cpu"]
@@ -34,18 +33,15 @@ def upsampled(maps, grid_of=0):
 def test_layers_end_to_end_have_one_cosine(pair):
     X, Y = (np.concatenate(list(upsampled(maps)), axis=1) for maps in (pair.source, pair.target))
     cosines = X @ Y.T / np.outer(np.linalg.norm(X, axis=1), np.linalg.norm(Y, axis=1))
-    assert to_numpy(pair.concatenated) == pytest.approx(cosines, abs=2e-6)
+    assert to_numpy(pair.end_to_end) == pytest.approx(cosines, abs=2e-6)
 
 
-def test_lengths_and_unit_vectors(pair):
-    for maps, norms, vectors in zip(
-        (pair.source, pair.target), pair.norms, pair.vectors(), strict=True
-    ):
-        plain = list(upsampled(maps))
-        lengths = np.stack([np.linalg.norm(one, axis=1) for one in plain])
-        assert to_numpy(norms) == pytest.approx(lengths, rel=1e-5)
-        units = [one / norm[:, None] for one, norm in zip(plain, lengths, strict=True)]
-        assert to_numpy(vectors) == pytest.approx(np.concatenate(units, axis=1), abs=1e-5)
+def test_products_of_the_vectors_are_the_cosines(pair):
+    X, Y = (to_numpy(side) for side in pair.vectors())
+    costs = to_numpy(pair.costs.stack())
+    ends = np.cumsum([one.channels for one in pair.source])[:-1]
+    for cost, x, y in zip(costs, *(np.split(side, ends, axis=1) for side in (X, Y)), strict=True):
+        assert cost == pytest.approx(2.0 - 2.0 * x @ y.T, abs=1e-5)
 
 
 def test_mixed_costs_are_those_of_the_stack(pair):
@@ -55,28 +51,13 @@ def test_mixed_costs_are_those_of_the_stack(pair):
     assert to_numpy(pair.mixed(alpha)) == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.mark.parametrize("steps", [3, 0])
-def test_pairs_whose_stack_has_no_room_are_planned_by_their_factors(pair, steps, monkeypatch):
-    a, b = (np.full(side, 1.0 / side) for side in (63, 88))
-    found = {}
-    for most in (planner.STACK_BYTES, 0):
-        monkeypatch.setattr(planner, "STACK_BYTES", most)
-        plans = planner.PairPlanner(steps=steps, device="cpu")
-        found[most] = pair.planned(plans, a, b, None)
-        assert (type(plans._work.kept) is Stack) == (most > 0)
-    stack, factors = found.values()
-    assert 0.0 < np.abs((stack.plan - factors.plan).numpy()).sum() <= 1e-4
-    assert factors.alpha == pytest.approx(stack.alpha, abs=1e-5)
-
-
 def test_a_cell_without_features_looks_like_nothing():
     maps = random_maps(((3, 3), (3, 3)), (4, 6))
     for one in maps:
         one.values[:, 1, 1] = 0.0
     pair = LayerPair(tuple(maps), tuple(maps))
-    assert (pair.concatenated[4] == 0.0).all()
-    assert pair.concatenated[0, 0] == pytest.approx(1.0, abs=1e-6)
-    assert (pair.vectors()[0][4] == 0.0).all()
+    assert (pair.end_to_end[4] == 0.0).all()
+    assert pair.end_to_end[0, 0] == pytest.approx(1.0, abs=1e-6)
 
 
 def test_the_common_grid_does_not_depend_on_the_order_of_layers():

@@ -17,7 +17,7 @@ POINTS = np.array([[60.0, 64.0], [80.0, 50.0]])
 
 def test_pairs_come_in_their_order_and_photographs_are_seen_once(tmp_path):
     counting = Counting()
-    matcher = Matcher(counting, side=SIDE, device="numpy")
+    matcher = Matcher(counting, side=SIDE, device="cpu")
     photos = [cat(x=60 + 8 * step) for step in range(3)]
     for number, photo in enumerate(photos):
         Image.fromarray((photo * 255).astype(np.uint8)).save(tmp_path / f"{number}.png")
@@ -39,13 +39,13 @@ def test_an_iterator_without_end_is_read_some_pairs_ahead():
             asked.append(number)
             yield cat(), cat(x=68)
 
-    matcher = Matcher(Counting(), side=SIDE, device="numpy")
+    matcher = Matcher(Counting(), side=SIDE, device="cpu")
     assert len(list(islice(matcher.many(pairs(), ahead=2), 2))) == 2
     assert len(asked) <= 5
 
 
 def test_a_photograph_that_cannot_be_read_ends_it_where_it_stands(tmp_path):
-    matcher = Matcher(Counting(), side=SIDE, device="numpy")
+    matcher = Matcher(Counting(), side=SIDE, device="cpu")
     matches = matcher.many([(cat(), cat()), (cat(), tmp_path / "none.png")])
     assert next(matches).transfer(POINTS).points == pytest.approx(POINTS, abs=1.0)
     with pytest.raises(InputError, match=r"none\.png"):
@@ -62,10 +62,10 @@ def test_a_photograph_that_cannot_be_read_ends_it_where_it_stands(tmp_path):
     ],
 )
 def test_bad_input_is_one_sentence(pairs, options, words):
-    matcher = Matcher(Counting(), side=SIDE, device="numpy")
+    matcher = Matcher(Counting(), side=SIDE, device="cpu")
     with pytest.raises(InputError, match=words):
         list(matcher.many(pairs, **options))
 
 
 def test_no_pairs_are_no_matches():
-    assert list(Matcher(Counting(), side=SIDE, device="numpy").many([])) == []
+    assert list(Matcher(Counting(), side=SIDE, device="cpu").many([])) == []

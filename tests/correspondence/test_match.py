@@ -1,9 +1,14 @@
+import json
+
 import numpy as np
 import pytest
 
+import frot
 from frot import InputError
+from frot._base.files import write_archive
 from frot.correspondence import Match, Matcher, TorchBackbone, load_match
 from tests.correspondence.small import SIDE, cat, classifier
+from tests.damage import check_damaged
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +65,7 @@ def test_pixels_of_eight_bits_take_eight(match, tmp_path):
 
 
 def test_a_method_without_transport(tmp_path):
-    match = Matcher(TorchBackbone(classifier()), side=96, method="nn", device="numpy")(cat(), cat())
+    match = Matcher(TorchBackbone(classifier()), side=96, method="nn", device="cpu")(cat(), cat())
     again = load_match(match.save(tmp_path / "nn.npz"))
     assert again.result is None
     assert again.plan is None
@@ -76,3 +81,37 @@ def test_files_that_are_no_matches(match, tmp_path):
     for name in ("cats.npz", "other.npz"):
         with pytest.raises(InputError, match="is damaged, or no file that frot saved"):
             load_match(tmp_path / name)
+
+
+def test_a_damaged_match_is_refused_or_read_as_it_was(match, tmp_path):
+    check_damaged(match.save(tmp_path / "cats.npz"), tmp_path, 40)
+
+
+def test_arrays_that_do_not_fit_each_other_are_no_match(match, tmp_path):
+    """Files whose checksum is right, as another program could write them."""
+    with np.load(match.save(tmp_path / "cats.npz")) as stored:
+        arrays = dict(stored)
+    del arrays["checksum"], arrays["kind"]
+    about = json.loads(str(arrays["about"]))
+    changes = [
+        {"scores": arrays["scores"][:, :-1]},
+        {"plan": arrays["plan"][1:]},
+        {"a": arrays["a"][1:]},
+        {"b": np.array(1.0)},
+        {"source": arrays["source"][..., 0]},
+        {"source": arrays["source"].astype(bool)},
+        {"about": np.array("[" * 10_000)},
+        {"about": np.array("7")},
+    ]
+    for name in about:
+        changes.append({"about": np.array(json.dumps({**about, name: None}))})
+        changes.append({"about": np.array(json.dumps({k: about[k] for k in about if k != name}))})
+    for change in changes:
+        path = write_archive(tmp_path / "other.npz", "match", {**arrays, **change})
+        try:
+            again = frot.load(path)
+        except InputError:
+            continue
+        again.to_dict()
+        repr(again)
+        again.transfer([[30.0, 30.0]])

@@ -12,7 +12,7 @@ from frot._base.names import distinct
 from frot.correspondence import methods
 from frot.correspondence._features import FeatureMap
 from frot.correspondence.layers import LayerPair
-from frot.correspondence.methods import MatchProblem
+from frot.correspondence.methods import MatchProblem, hpf, match_cells, scot
 from frot.correspondence.settings import Settings
 from tests.correspondence.layers import SOURCE, TARGET, plain_stack, random_maps
 from tests.correspondence.test_layers import upsampled
@@ -44,9 +44,8 @@ def weights(layers, seed=0) -> Any:
 
 def setting(layers=None, **given) -> Any:
     layers = pair() if layers is None else layers
-    layer = given.pop("layer", None)
     a, b = weights(layers)
-    return MatchProblem(layers, a, b, Settings(**{"eta": 0.3, **given}), layer)
+    return MatchProblem(layers, a, b, Settings(**{"eta": 0.3, **given}))
 
 
 def sinkhorn(cost, a, b, eps, sweeps=3000):
@@ -87,30 +86,36 @@ def test_a_uniform_prior_is_the_papers_entropy():
     for found in (paper, equal):
         assert l1(found.plan, core.plan) < 2e-2
         assert found.alpha == pytest.approx(core.alpha, abs=3e-3)
-    assert paper.proven.value == pytest.approx(core.value, rel=1e-4)
+    assert paper.result.value == pytest.approx(core.value, rel=1e-4)
     # KL to the uniform prior is the negative entropy and log L.
-    assert equal.proven.value == pytest.approx(core.value - 0.3 * np.log(4), rel=1e-4)
+    assert equal.result.value == pytest.approx(core.value - 0.3 * np.log(4), rel=1e-4)
 
 
-def test_the_papers_steps_are_proven_when_that_is_asked_for():
-    found = METHODS["frot"](setting(prior="uniform", steps=3))
-    assert found.proven is None
-    proven: Any = found.transport
-    proven = proven()
-    assert proven.lower <= proven.value <= proven.upper
-    assert l1(found.plan, proven.plan) < 1e-2
-    assert found.phi == pytest.approx(np.asarray(proven.phi), abs=1e-2)
+def test_the_papers_steps_are_proven_too():
+    proven = METHODS["frot"](setting(prior="uniform", steps=3)).result
+    assert proven.status is frot.Status.MAX_ITER
+    assert proven.iterations == 3
+    C = plain_stack(pair().source, pair().target)
+    given = setting()
+    best = frot.solve_costs(C, given.a, given.b, eta=0.3)
+    assert proven.lower <= best.value <= proven.upper
+
+
+def test_a_result_holds_no_costs_and_claims_nothing_that_takes_them():
+    result = METHODS["frot"](setting()).result
+    assert result.problem is None
+    assert result.unregularised == (-np.inf, result.upper)
 
 
 def test_the_coherence_prior_is_the_coherences_to_their_power():
-    given = setting(power=3.0, tol=TOL)
-    q = given.layers.coherences**3
+    given = setting(tol=TOL)
+    q = given.layers.coherences**2
     assert given.q == pytest.approx(q / q.sum())
     found = METHODS["frot"](given)
     answer = given.q * np.exp(found.phi / 0.3)
     assert found.alpha == pytest.approx(answer / answer.sum(), abs=1e-2)
     assert setting(prior="uniform").q is None
-    assert setting(prior=(1.0, 2.0, 3.0, 4.0)).q.tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert setting(prior=(1.0, 2.0, 3.0, 4.0)).q.tolist() == [0.1, 0.2, 0.3, 0.4]
 
 
 def chosen(layers, order):
@@ -126,8 +131,8 @@ def chosen(layers, order):
 @pytest.mark.parametrize("method", METHODS)
 def test_the_order_of_layers_does_not_matter(method):
     order = [2, 0, 3, 1]
-    straight = METHODS[method](setting(tol=TOL, rank=6))
-    turned = METHODS[method](setting(chosen(pair(), order), tol=TOL, rank=6))
+    straight = METHODS[method](setting(tol=TOL))
+    turned = METHODS[method](setting(chosen(pair(), order), tol=TOL))
     assert turned.alpha == pytest.approx(straight.alpha[order], abs=1e-3)
     assert to_numpy(turned.votes) == pytest.approx(to_numpy(straight.votes), abs=2e-2)
 
@@ -169,22 +174,21 @@ def test_noise_is_dropped_by_the_prior_alone():
 
 def test_bounds_between_methods():
     given = setting(prior="uniform", tol=TOL)
-    found = {name: METHODS[name](given) for name in ("frot", "max-min", "uniform", "best-layer")}
-    value = {name: one.proven.value for name, one in found.items()}
-    # The adversary's entropy is at least zero, and it may answer with any one layer or all alike.
-    assert value["max-min"] <= value["frot"] + 1e-4
-    assert value["best-layer"] <= value["max-min"] + 1e-4
+    found = {name: METHODS[name](given) for name in ("frot", "uniform")}
+    value = {name: one.result.value for name, one in found.items()}
+    # The adversary's entropy is at least zero, and it may answer with all layers alike.
     assert value["uniform"] + 0.3 * np.log(4) <= value["frot"] + 1e-4
     for one in found.values():
-        assert one.proven.lower <= one.proven.value <= one.proven.upper
+        assert one.result.lower <= one.result.value <= one.result.upper
         assert one.alpha.sum() == pytest.approx(1.0)
-        assert one.proven.status is frot.Status.CONVERGED
+        assert one.result.status is frot.Status.CONVERGED
 
 
-@pytest.mark.parametrize("method", ["uniform", "ot", "best-layer", "max-min"])
+@pytest.mark.parametrize("method", ["uniform", "ot"])
 def test_methods_with_one_cost_are_plain_transport(method):
-    given, worst = setting(tol=TOL, layer=2), None
+    given = setting(tol=TOL)
     C = plain_stack(given.layers.source, given.layers.target)
+    cost = C.mean(axis=0)
     if method == "ot":
         X, Y = (
             np.concatenate(list(upsampled(maps)), axis=1)
@@ -192,91 +196,64 @@ def test_methods_with_one_cost_are_plain_transport(method):
         )
         X, Y = (one / np.linalg.norm(one, axis=1, keepdims=True) for one in (X, Y))
         cost = 2.0 - 2.0 * X @ Y.T
-    elif method == "max-min":
-        # Layer by layer, the costliest optimum, its entropy included.
-        def optimum(C):
-            plan = sinkhorn(C, given.a, given.b, 0.1, 300)
-            product = np.outer(given.a, given.b)
-            return (plan * C).sum() + 0.1 * (plan * np.log(plan / product)).sum()
-
-        worst = int(np.argmax([optimum(C) for C in C]))
-        cost = C[worst]
-    else:
-        cost = {"uniform": C.mean(axis=0), "best-layer": C[2]}[method]
     found = METHODS[method](given)
     assert l1(found.plan, sinkhorn(cost, given.a, given.b, 0.1)) < 3e-3
-    if method == "best-layer":
-        assert found.alpha.tolist() == [0, 0, 1, 0]
-    if method == "max-min":
-        assert found.alpha.argmax() == worst
     assert found.phi == pytest.approx((C * to_numpy(found.plan)).sum(axis=(1, 2)), abs=1e-4)
 
 
-def test_max_min_solves_no_layer_that_cannot_be_the_costliest(monkeypatch):
-    given = setting()
-    solved, alone = [], MatchProblem.solve_cost
+@pytest.mark.parametrize("method", ["frot", "uniform"])
+def test_an_interrupted_solve_is_an_answer(monkeypatch, method):
+    solve = methods.solve_costs
 
-    def counted(self, cost, name):
-        solved.append(name)
-        return alone(self, cost, name)
+    def cut(*given, **options):
+        raise frot.Interrupted(replace(solve(*given, **options), status=frot.Status.INTERRUPTED))
 
-    monkeypatch.setattr(MatchProblem, "solve_cost", counted)
-    found = METHODS["max-min"](given).proven
-    names = given.layers.names
-    every = [
-        alone(given, given.layers.mixed(given.one_hot(k)), name) for k, name in enumerate(names)
-    ]
-    assert len(set(solved)) == len(solved) < len(names)
-    assert found.lower >= max(one.lower for one in every) - 1e-6
-    assert found.upper <= max(one.upper for one in every) + 1e-6
-
-
-@pytest.mark.parametrize("method", ["max-min", "srw", "uniform", "best-layer"])
-def test_an_interruption_of_any_solve_is_seen(monkeypatch, method):
-    """One of many solves that was cut short makes the whole incomplete, the last one or not."""
-    alone = MatchProblem.solve_cost
-
-    def cut(self, *given):
-        raise frot.Interrupted(replace(alone(self, *given), status=frot.Status.INTERRUPTED))
-
-    monkeypatch.setattr(MatchProblem, "solve_cost", cut)
-    with pytest.raises(KeyboardInterrupt) as stop:
-        METHODS[method](setting(rank=5))
-    if method == "srw":
-        # A plan that was cut short has no interval there: it is no answer.
-        assert not isinstance(stop.value, frot.Interrupted)
-        return
-    assert isinstance(stop.value, frot.Interrupted)
+    monkeypatch.setattr(methods, "solve_costs", cut)
+    with pytest.raises(frot.Interrupted) as stop:
+        METHODS[method](setting())
     outcome = stop.value.result
-    assert outcome.proven.status is frot.Status.INTERRUPTED
+    assert outcome.result.status is frot.Status.INTERRUPTED
     assert outcome.votes.shape == outcome.plan.shape
 
 
-def test_the_best_layer_is_the_most_coherent_one_where_none_is_named():
-    given = setting()
-    assert METHODS["best-layer"](given).alpha.argmax() == given.layers.coherences.argmax() == 1
+def test_a_users_own_method():
+    def product(layers, a, b):
+        return np.outer(a, b)
+
+    def worst_layer(layers, a, b):
+        return frot.solve_costs(layers.costs, a, b, eps=0.1, tol=1e-3)
+
+    given = setting(method=product)
+    found: Any = match_cells(given)
+    assert to_numpy(found.plan) == pytest.approx(np.outer(given.a, given.b))
+    C = plain_stack(given.layers.source, given.layers.target)
+    assert found.phi == pytest.approx(np.einsum("i,lij,j->l", given.a, C, given.b), abs=1e-4)
+    found = match_cells(setting(method=worst_layer))
+    assert found.result.gap <= 1e-3
+    assert found.alpha == pytest.approx(found.result.alpha)
+    with pytest.raises(frot.InputError, match=r"method: <lambda> returned what has the shape \(4,"):
+        match_cells(setting(method=lambda layers, a, b: np.zeros(4)))
 
 
 @pytest.mark.parametrize("device", [None, "cpu"])
 @pytest.mark.parametrize("eps", [0.05, 0.002])
 def test_scot_is_one_sweep(device, eps):
-    given = setting(pair(device), eps=eps)
-    cosines = to_numpy(given.layers.concatenated).astype(float)
+    given = setting(pair(device))
+    cosines = to_numpy(given.layers.end_to_end).astype(float)
     K = np.exp(-(1.0 - np.maximum(cosines, 0.0)) / eps)
     a, b, n = given.a, given.b, len(given.a)
     right = b / (K.T @ np.full(n, 1 / n))
     left = a / (K @ right)
-    found = METHODS["scot"](given)
+    plan = to_numpy(scot(given.layers, a, b, eps))
     # Single precision holds exp(-1 / eps) no more at the smaller eps.
-    assert l1(found.plan, left[:, None] * K * right) < (1e-4 if eps == 0.05 else 2e-3)
-    assert to_numpy(found.plan).sum(axis=1) == pytest.approx(a, rel=1e-4)
-    assert found.proven is None
+    assert l1(plan, left[:, None] * K * right) < (1e-4 if eps == 0.05 else 2e-3)
+    assert plan.sum(axis=1) == pytest.approx(a, rel=1e-4)
 
 
 def test_scot_with_cells_that_weigh_nothing():
-    given = setting(eps=0.05)
+    given = setting()
     given.a[:5], given.b[7:9] = 0.0, 0.0
-    plan = to_numpy(METHODS["scot"](given).plan)
+    plan = to_numpy(scot(given.layers, given.a, given.b))
     assert (plan[:5] == 0.0).all()
     assert (plan[:, 7:9] == 0.0).all()
     assert plan.sum(axis=1) == pytest.approx(given.a, abs=1e-6)
@@ -285,10 +262,13 @@ def test_scot_with_cells_that_weigh_nothing():
 def test_cosines_cubed():
     given = setting()
     C = plain_stack(given.layers.source, given.layers.target)
-    cosines = np.maximum(1.0 - C.mean(axis=0) / 2.0, 0.0)
+    # Of the vectors' mean, which is as long as they all are only where cells are not interpolated.
+    lengths = [np.sqrt((side**2).sum(axis=1) / len(C)) for side in given.layers.vectors()]
+    assert 0.5 < lengths[0].min() < 0.99
+    cosines = np.maximum((1.0 - C.mean(axis=0) / 2.0) / np.outer(*lengths), 0.0)
     assert METHODS["nn"](given).votes == pytest.approx(cosines**3, abs=1e-5)
-    together = np.maximum(given.layers.concatenated, 0.0)
-    assert METHODS["hpf"](given).votes == pytest.approx(together**3, abs=1e-6)
+    together = np.maximum(given.layers.end_to_end, 0.0)
+    assert hpf(given.layers, given.a, given.b) == pytest.approx(together**3, abs=1e-6)
     assert (together == 0.0).any()
 
 
@@ -301,34 +281,9 @@ def test_votes(exponent):
     assert to_numpy(found.votes) == pytest.approx((n * plan) ** exponent, rel=1e-5)
 
 
-def test_srw_in_all_directions_is_the_sum_of_the_layers():
-    layers = pair()
-    every = METHODS["srw"](setting(layers, eps=0.4, rank=10_000, tol=TOL))
-    # Squared distances of vectors end to end are added over the layers.
-    mean = METHODS["uniform"](setting(layers, eps=0.1, tol=TOL))
-    assert l1(every.plan, mean.plan) < 5e-3
-    share = np.array(CHANNELS) / sum(CHANNELS)
-    assert every.alpha == pytest.approx(share)
-
-
-def test_srw_finds_the_same_directions_with_and_without_a_matrix(monkeypatch):
-    rng = np.random.default_rng(0)
-    X, Y = rng.normal(size=(30, 60)) * np.geomspace(3, 0.1, 60), rng.normal(size=(25, 60))
-    plan = rng.random((30, 25))
-    plan /= plan.sum()
-    dense = methods._directions(X, Y, plan, 4)
-    apart = X[:, None] - Y[None]
-    moments = np.einsum("ij,ijk,ijl->kl", plan, apart, apart)
-    largest = np.linalg.eigvalsh(moments)[-4:]
-    assert np.linalg.eigvalsh(dense.T @ moments @ dense) == pytest.approx(largest)
-    monkeypatch.setattr(methods, "DENSE_UP_TO", 10)
-    sparse = methods._directions(X, Y, plan, 4)
-    assert sparse @ sparse.T == pytest.approx(dense @ dense.T, abs=1e-3)
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_torch_agrees(method):
-    ours = METHODS[method](setting(tol=TOL, rank=6))
-    theirs = METHODS[method](setting(pair("cpu"), tol=TOL, rank=6))
+    ours = METHODS[method](setting(tol=TOL))
+    theirs = METHODS[method](setting(pair("cpu"), tol=TOL))
     assert theirs.alpha == pytest.approx(ours.alpha, abs=1e-3)
     assert to_numpy(theirs.votes) == pytest.approx(to_numpy(ours.votes), abs=5e-3)

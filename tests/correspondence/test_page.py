@@ -269,7 +269,6 @@ def matched():
     ("transfer", "more"),
     [
         *((transfer, {}) for transfer in TRANSFERS),
-        ("near", {"radius": 20.0}),
         ("median", {"method": "nn"}),
     ],
 )

@@ -165,7 +165,7 @@ def test_a_bomb_is_refused_from_its_header(tmp_path):
         (np.zeros((31, 60, 3), np.uint8), "at least 32 pixels"),
         (np.zeros((3, 60, 60), np.uint8), "colours to the last axis"),
         (np.zeros((60, 60, 2), np.uint8), "give .H, W."),
-        (np.zeros((2, 60, 60, 3), np.uint8), "give .H, W."),
+        (np.zeros((2, 60, 60, 3), np.uint8), "a batch of 2 photographs; give one"),
         (np.zeros(60, np.uint8), "give .H, W."),
         (np.full((60, 60, 3), np.nan), "not finite"),
         (np.full((60, 60, 3), np.inf), "not finite"),

@@ -217,7 +217,7 @@ def test_the_warp_stands_between_the_photographs():
 
 
 def test_features_that_are_alike_have_one_colour():
-    matcher = Matcher(TorchBackbone(convolutions()), side=96, device="numpy")
+    matcher = Matcher(TorchBackbone(convolutions()), side=96, device="cpu")
     pair = matcher.pair_features(cat(), cat())
     figure = plot_features(pair)
     one, other = (np.asarray(axes.images[0].get_array()) for axes in figure.axes[2:])

@@ -7,74 +7,67 @@ import pytest
 
 from frot import InputError
 from frot.correspondence import PRESETS, Matcher, Settings, _matcher
-from frot.correspondence._matcher import PUBLISHED_LAYERS
+from frot.correspondence.methods import hpf, scot
 from tests.correspondence.small import Counting, convolutions
 
 
 def test_the_papers_constants():
     paper = PRESETS["frot-paper"]
     assert (paper.method, paper.eta, paper.eps, paper.steps) == ("frot", 0.3, 0.1, 3)
-    assert (paper.prior, paper.normalise, paper.mass) == ("uniform", "none", "cam-top")
-    assert (paper.side, paper.enlarge, paper.stride) == (300, True, "4+")
-    assert (paper.exponent, paper.transfer, paper.radius) == (1.0, "boxes", None)
+    assert (paper.prior, paper.mass, paper.agreement) == ("uniform", "cam-top", 1.0)
+    assert (paper.side, paper.stride, paper.antialias) == (300, "4+", False)
+    assert (paper.exponent, paper.transfer) == (1.0, "boxes")
 
 
 def test_the_frameworks_constants():
-    scot = PRESETS["scot"]
-    assert (scot.method, scot.eps, scot.mass, scot.hough) == ("scot", 0.05, "cam", True)
-    assert (scot.side, scot.enlarge, scot.stride) == (300, True, "4+")
-    assert (scot.exponent, scot.transfer, scot.radius) == (1.0, "boxes", None)
+    preset = PRESETS["scot"]
+    assert (preset.method, preset.mass, preset.agreement) == (scot, "cam", 1.0)
+    assert signature(scot).parameters["eps"].default == 0.05
+    assert (preset.side, preset.stride, preset.antialias) == (300, "4+", False)
+    assert (preset.exponent, preset.transfer) == (1.0, "boxes")
 
 
 def test_hyperpixel_flows_constants():
-    hpf = PRESETS["hpf"]
-    assert (hpf.method, hpf.mass, hpf.hough, hpf.edges) == ("hpf", "uniform", True, False)
-    # It shrinks photographs, and never enlarges them.
-    assert (hpf.side, hpf.enlarge, hpf.stride, hpf.transfer) == (300, False, "4+", "boxes")
+    preset = PRESETS["hpf"]
+    assert (preset.method, preset.mass, preset.agreement) == (hpf, "uniform", 1.0)
+    assert (preset.side, preset.stride, preset.transfer) == (300, "4+", "boxes")
 
 
 def test_the_librarys_own():
     assert PRESETS["frot"] == Settings() == Settings().check()
-    assert (Settings().prior, Settings().power, Settings().steps) == ("coherence", 2.0, 0)
-
-
-def test_published_layers():
-    assert PUBLISHED_LAYERS["hpf", "resnet101"] == (0, 8, 20, 21, 26, 28, 29, 30)
-    assert PUBLISHED_LAYERS["scot", "resnet101"] == (0, 19, 27, 28, 29, 30)
-    assert PUBLISHED_LAYERS["hpf", "resnet50"] == (0, *range(9, 14))
-    assert PUBLISHED_LAYERS["scot", "resnet50"] == (0, 11, 12, 13)
+    assert (Settings().prior, Settings().steps) == ("coherence", 0)
 
 
 @pytest.mark.parametrize(
-    ("preset", "given", "expected"),
+    ("preset", "count", "given", "expected"),
     [
-        ("scot", {"method": "hpf"}, (0, *range(9, 14))),
-        ("scot", {}, (0, 11, 12, 13)),
-        ("hpf", {}, (0, *range(9, 14))),
-        ("frot-paper", {}, None),
-        ("scot", {"layers": [3, 5]}, [3, 5]),
+        ("scot", 17, {"method": "ot"}, (0, 11, 12, 13)),
+        ("scot", 34, {}, (0, 19, 27, 28, 29, 30)),
+        ("hpf", 17, {}, (0, *range(9, 14))),
+        ("hpf", 34, {}, (0, 8, 20, 21, 26, 28, 29, 30)),
+        ("hpf", 5, {}, range(5)),
+        ("frot-paper", 17, {}, range(17)),
     ],
 )
-def test_published_layers_are_taken_unless_told_otherwise(monkeypatch, preset, given, expected):
-    asked = []
+def test_published_layers_are_taken_unless_told_otherwise(
+    monkeypatch, preset, count, given, expected
+):
+    class Named(Counting):
+        def __init__(self):
+            super().__init__()
+            self.name, self.layers = "resnet", tuple(f"x{k}" for k in range(count))
 
-    def resolved(backbone, weights, layers, device):
-        asked.append((backbone, weights, layers))
-        return Counting()
-
-    monkeypatch.setattr(_matcher, "resolve_backbone", resolved)
-    Matcher("ResNet50", "mine.pth", preset=preset, mass="uniform", **given)
-    assert asked == [("ResNet50", "mine.pth", expected)]
+    monkeypatch.setattr(_matcher, "resolve_backbone", lambda *given: Named())
+    found = Matcher("resnet", preset=preset, mass="uniform", **given)
+    assert found.backbone.layers == tuple(f"x{k}" for k in expected)
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_arguments_override_presets(preset):
     given = {
-        "method": "frot", "hough": False, "agreement": 0.3,
-        "eta": 0.7, "eps": 0.2, "steps": 5, "tol": 1e-4,
-        "prior": "uniform", "power": 3.0, "normalise": "mean", "mass": "uniform",
-        "exponent": 0.8, "transfer": "argmax", "radius": 5.0, "side": 96, "enlarge": False,
-        "antialias": False, "stride": 4.0, "rank": 7, "edges": False,
+        "method": "frot", "agreement": 0.3, "eta": 0.7, "eps": 0.2, "steps": 5, "tol": 1e-4,
+        "prior": "uniform", "mass": "uniform", "exponent": 0.8, "transfer": "argmax", "side": 96,
+        "antialias": False, "stride": 4.0,
     }  # fmt: skip
     assert set(given) == set(Settings().parts)
     assert Matcher(convolutions(), preset=preset, **given).settings.parts == given
@@ -94,7 +87,7 @@ def test_numbers_are_made_plain():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"method": "magic"}, "method: 'magic' is none of 'frot', 'ot'"),
+        ({"method": "magic"}, "method: 'magic' is none of 'frot', 'weighted'"),
         ({"prior": "best"}, "prior: 'best' is none of 'coherence', 'uniform'"),
         ({"prior": 3.0}, "prior: 3.0 is none of"),
         ({"prior": []}, "prior: .* nor one weight per layer"),
@@ -103,7 +96,6 @@ def test_numbers_are_made_plain():
         ({"prior": [[1.0, 2.0]]}, "prior: .* nor one weight per layer"),
         ({"mass": "heavy"}, "mass: 'heavy' is none of 'uniform', 'cam', 'cam-top'"),
         ({"transfer": "train"}, "transfer: 'train' is none of 'median'"),
-        ({"normalise": "max"}, "normalise: 'max' is none of"),
         ({"eps": 0}, "eps: must be finite and > 0"),
         ({"eps": -0.1}, "eps: must be finite and > 0"),
         ({"eps": "small"}, "eps: 'small' is not a number"),
@@ -111,21 +103,17 @@ def test_numbers_are_made_plain():
         ({"eta": np.nan}, "eta: must be finite"),
         ({"eta": 0, "steps": 3}, "eta: must be > 0 for the paper's steps; use steps=0"),
         ({"tol": 0}, "tol: must be finite and > 0"),
-        ({"power": 0}, "power: must be finite and > 0"),
         ({"exponent": -1}, "exponent: must be finite and > 0"),
-        ({"radius": -1}, "radius: must be finite and >= 0"),
         ({"steps": -1}, "steps: must be a whole number >= 0"),
         ({"side": 31}, "side: must be a whole number >= 32"),
         ({"side": 320.5}, "side: must be a whole number"),
         ({"side": True}, "side: True is not a number"),
-        ({"rank": 0}, "rank: must be a whole number >= 1"),
         ({"stride": 0}, "stride: must be finite and > 0"),
         ({"stride": "last"}, "stride: .last. is no stride; give pixels such as 8"),
         ({"agreement": "much"}, "agreement: 'much' is neither 'auto' nor a number"),
         ({"eta": 0}, "eta: at 0 .* whatever the prior; pass eta > 0, or prior='uniform'"),
         ({"agreement": -0.1}, "agreement: must be finite and >= 0"),
-        ({"hough": "no"}, "hough: is 'no'; use True or False"),
-        ({"enlarge": 2}, "enlarge: is 2; use True or False"),
+        ({"antialias": 2}, "antialias: is 2; use True or False"),
     ],
 )
 def test_what_is_refused(given, said):

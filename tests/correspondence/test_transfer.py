@@ -34,7 +34,7 @@ def plain(point, scores, mode):
     """One point by itself."""
     centres = SOURCE.centres
     apart = np.linalg.norm(centres - point, axis=1)
-    window = {"soft": 15, "median": 3}.get(mode, 1)
+    window = 3 if mode == "median" else 1
     if mode == "argmax":
         cells = [int(apart.argmin())]
     elif mode == "boxes":
@@ -42,10 +42,8 @@ def plain(point, scores, mode):
             i for i, (left, top, right, bottom) in enumerate(SOURCE.boxes)
             if left <= point[0] <= right and top <= point[1] <= bottom
         ]  # fmt: skip
-    elif mode == "median":
-        cells = range(SOURCE.count)
     else:
-        cells = [i for i in range(SOURCE.count) if apart[i] <= 8.0]
+        cells = range(SOURCE.count)
     moves = np.array([landed(scores[i], TARGET, window) - centres[i] for i in cells])
     if mode != "median":
         return point + moves.mean(axis=0)
@@ -111,7 +109,7 @@ def test_medians_stand_two_fifths_of_cells_astray():
         return np.abs(moved - where - [8.0, 16.0]).max(axis=1)
 
     assert off("median").max() <= 1e-9
-    assert np.median(off("near")) > 8.0
+    assert np.median(off("boxes")) > 8.0
 
 
 @pytest.mark.parametrize("mode", TRANSFERS)
@@ -147,17 +145,6 @@ def test_many_points_are_as_few():
     whole, last = transferring(many), transferring(many[-3:])
     assert whole.points[-3:] == pytest.approx(last.points)
     assert whole.confidence[-3:] == pytest.approx(last.confidence)
-
-
-def test_a_radius_widens_what_is_near():
-    scores = random_scores()
-    wide = Transferring(scores, SOURCE, TARGET, NUMPY, "near", radius=500.0)
-    lands = TARGET.centres[scores.argmax(axis=1)]
-    everywhere = (lands - SOURCE.centres).mean(axis=0)
-    assert wide(points()).points == pytest.approx(points() + everywhere)
-    # A median of the one closest cell.
-    narrow = Transferring(scores, SOURCE, TARGET, NUMPY, "median", radius=0.0)
-    assert (narrow.around(points()) == np.eye(63)[narrow.around(points()).argmax(axis=1)]).all()
 
 
 def test_confidence_falls_with_what_lies_elsewhere():

@@ -8,17 +8,15 @@ from scipy.spatial.distance import cdist
 
 import frot
 from frot import Groups
-from frot._base.arrays import Home
-from frot._base.stopping import deadline
+from frot._base.arrays import blocks
 from frot.costs import (
-    FactoredCosts,
-    MetricCosts,
-    SeparableCosts,
-    StackedCosts,
+    Distances,
+    Points,
+    Powers,
+    Stack,
     build_costs,
 )
-from frot.costs.build import points_geometry
-from frot.costs.protocol import blocks
+from frot.costs.build import points_costs
 
 RNG = np.random.default_rng(0)
 # Enough points that squared distances are not summed from differences.
@@ -29,20 +27,20 @@ EACH, WIDE, ALL = Groups.each(60), Groups.from_sizes([30, 30]), Groups.all(60)
 @pytest.mark.parametrize(
     ("groups", "metric", "p", "kind"),
     [
-        (EACH, "sqeuclidean", 1.0, FactoredCosts),
-        (EACH, "euclidean", 2.0, FactoredCosts),
-        (EACH, "cosine", 1.0, FactoredCosts),
-        (WIDE, "sqeuclidean", 1.0, StackedCosts),
-        (WIDE, "cosine", 1.0, StackedCosts),
-        (ALL, "sqeuclidean", 1.0, FactoredCosts),
-        (EACH, "euclidean", 1.0, SeparableCosts),
-        (EACH, "cityblock", 3.0, SeparableCosts),
-        (EACH, "chebyshev", 1.0, SeparableCosts),
-        (EACH, "minkowski", 2.0, SeparableCosts),
-        (EACH, "canberra", 1.0, StackedCosts),
-        (EACH, "sqeuclidean", 2.0, StackedCosts),
-        (WIDE, "euclidean", 1.0, StackedCosts),
-        (WIDE, lambda u, v: abs(u - v).max(), 1.0, StackedCosts),
+        (EACH, "sqeuclidean", 1.0, Points),
+        (EACH, "euclidean", 2.0, Points),
+        (EACH, "cosine", 1.0, Points),
+        (WIDE, "sqeuclidean", 1.0, Stack),
+        (WIDE, "cosine", 1.0, Stack),
+        (ALL, "sqeuclidean", 1.0, Points),
+        (EACH, "euclidean", 1.0, Powers),
+        (EACH, "cityblock", 3.0, Powers),
+        (EACH, "chebyshev", 1.0, Powers),
+        (EACH, "minkowski", 2.0, Powers),
+        (EACH, "canberra", 1.0, Stack),
+        (EACH, "sqeuclidean", 2.0, Stack),
+        (WIDE, "euclidean", 1.0, Stack),
+        (WIDE, lambda u, v: abs(u - v).max(), 1.0, Stack),
     ],
 )
 def test_the_kind_and_its_costs(groups, metric, p, kind):
@@ -59,9 +57,9 @@ def test_the_kind_and_its_costs(groups, metric, p, kind):
 @pytest.mark.parametrize(
     ("groups", "metric", "kind"),
     [
-        (WIDE, "euclidean", MetricCosts),
-        (WIDE, "sqeuclidean", FactoredCosts),
-        (EACH, "cityblock", SeparableCosts),
+        (WIDE, "euclidean", Distances),
+        (WIDE, "sqeuclidean", Points),
+        (EACH, "cityblock", Powers),
     ],
 )
 def test_a_stack_must_fit_the_memory(groups, metric, kind):
@@ -84,7 +82,7 @@ class TestFewPoints:
         few = 1e3 + rng.normal(size=(5, 6))
         near = few + 1e-9 * rng.normal(size=(5, 6))
         costs = build_costs(few, near, groups)
-        assert type(costs) is StackedCosts
+        assert type(costs) is Stack
         gaps = few[:, None].astype(np.longdouble) - near
         for group, row in enumerate(np.eye(len(groups))):
             exact = (gaps[:, :, groups.indices[group]] ** 2).sum(axis=2)
@@ -100,12 +98,6 @@ class TestFewPoints:
         assert np.stack([costs.mix(row) for row in np.eye(3)]) == pytest.approx(expected)
 
 
-def test_without_time_for_a_stack_there_is_none():
-    with deadline(1e-6):
-        assert type(build_costs(X, Y, WIDE)) is FactoredCosts
-        assert type(build_costs(X, Y, WIDE, "euclidean")) is MetricCosts
-
-
 def test_a_users_metric_that_is_infinite_is_refused_with_the_way_out():
     def forbids(u: np.ndarray, v: np.ndarray) -> float:
         return np.inf if u[0] > 10.0 and v[0] == 0.0 else 1.0
@@ -114,8 +106,8 @@ def test_a_users_metric_that_is_infinite_is_refused_with_the_way_out():
         frot.solve([[1.0], [1e3]], [[0.0], [2.0]], metric=forbids)
 
 
-def test_a_batch_of_points_has_a_geometry():
+def test_a_batch_of_points_has_costs():
     X, Y = np.zeros((5, 2, 3)), np.ones((5, 4, 3))
-    found = points_geometry(X, Y, Groups.each(3), "sqeuclidean", Home.of(X))
+    found = points_costs(X, Y, Groups.each(3), "sqeuclidean")
     assert found.shape == (5, 3, 2, 4)
     assert (found.stack() == 1.0).all()

@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 
 import frot
 from frot import Groups, InputError, Plan
-from frot.costs import FactoredCosts
+from frot.costs import Points
 from frot.costs.points import is_identity
 from tests.reference import quiet
 
@@ -19,8 +19,8 @@ def test_an_offset_costs_no_digits():
     X, Y = RNG.normal(size=(8, 3)), RNG.normal(size=(9, 3))
     # Offsets that are powers of two change no digit of the differences themselves.
     X, Y = X.astype(np.float32).astype(float), Y.astype(np.float32).astype(float)
-    plain = FactoredCosts.of(X, Y, Groups.all(3))
-    moved = FactoredCosts.of(X + 2.0**14, Y + 2.0**14, Groups.all(3))
+    plain = Points.of(X, Y, Groups.all(3))
+    moved = Points.of(X + 2.0**14, Y + 2.0**14, Groups.all(3))
     assert moved.mix(np.ones(1)) == pytest.approx(cdist(X, Y, "sqeuclidean"), rel=1e-11)
     dense = Plan(np.full((8, 9), 1 / 72))
     assert moved.inner(dense) == pytest.approx(plain.inner(dense), rel=1e-11)
@@ -29,7 +29,7 @@ def test_an_offset_costs_no_digits():
 def test_sparse_plans_lose_no_digits_where_clouds_are_far_apart():
     X = np.array([[0.0], [1e8]])
     Y = X + 1e-4
-    costs = FactoredCosts.of(X, Y, Groups.each(1))
+    costs = Points.of(X, Y, Groups.each(1))
     plan = Plan.from_arcs([0, 1], [0, 1], [0.5, 0.5], (2, 2))
     exact = 0.5 * ((Y - X) ** 2).sum()
     assert costs.inner(plan)[0] == pytest.approx(exact, rel=1e-3)
@@ -46,7 +46,7 @@ def test_dense_plans_lose_no_digits_where_clouds_are_far_apart():
     X, Y = clusters(2)
     plan = np.where(np.abs(X[:, :1] - Y[:, 0]) < 1.0, 1 / 64, 0.0)
     exact = np.einsum("ij,ijk->k", plan, (X[:, None] - Y) ** 2)
-    costs = FactoredCosts.of(X, Y, Groups.each(2))
+    costs = Points.of(X, Y, Groups.each(2))
     assert costs.inner(Plan(plan)) == pytest.approx(exact, rel=1e-3)
 
 
@@ -61,14 +61,14 @@ def test_no_upper_bound_is_below_the_objective_of_its_plan():
 
 def test_costs_are_never_negative():
     X = np.repeat(RNG.normal(size=(1, 4)) * 1e3, 5, axis=0)
-    costs = FactoredCosts.of(X, X.copy(), Groups.all(4))
+    costs = Points.of(X, X.copy(), Groups.all(4))
     assert (costs.mix(np.ones(1)) >= 0.0).all()
-    assert costs.independent(np.full(5, 0.2), np.full(5, 0.2))[0] >= 0.0
+    assert costs.product(np.full(5, 0.2), np.full(5, 0.2))[0] >= 0.0
 
 
 def test_features_in_no_group_are_dropped():
     X, Y = RNG.normal(size=(3, 6)), RNG.normal(size=(4, 6))
-    costs = FactoredCosts.of(X, Y, Groups.parse([[4], [1]], 6))
+    costs = Points.of(X, Y, Groups.parse([[4], [1]], 6))
     assert costs.X.shape == (3, 2)
     expected = 0.25 * (X[:, [4]] - Y[:, 4]) ** 2 + 0.75 * (X[:, [1]] - Y[:, 1]) ** 2
     assert costs.mix(np.array([0.25, 0.75])) == pytest.approx(expected, rel=1e-12)
@@ -77,7 +77,7 @@ def test_features_in_no_group_are_dropped():
 def test_many_features_go_through_blocks():
     X, Y = RNG.normal(size=(20, 30_000)), RNG.normal(size=(25, 30_000))
     groups = Groups.from_sizes([10_000, 20_000])
-    costs = FactoredCosts.of(X, Y, groups)
+    costs = Points.of(X, Y, groups)
     expected = 0.5 * cdist(X, Y, "sqeuclidean")
     assert costs.mix(np.array([0.5, 0.5])) == pytest.approx(expected, rel=1e-11)
     plan = Plan.from_arcs(np.arange(20), np.arange(20), np.full(20, 0.05), (20, 25))
@@ -89,8 +89,8 @@ def test_many_features_go_through_blocks():
 class TestCosine:
     def test_lengths_do_not_matter(self):
         X, Y = RNG.normal(size=(4, 3)), RNG.normal(size=(5, 3))
-        plain = FactoredCosts.of(X, Y, Groups.all(3), "cosine").mix(np.ones(1))
-        long = FactoredCosts.of(X * 1e200, Y * 1e-200, Groups.all(3), "cosine").mix(np.ones(1))
+        plain = Points.of(X, Y, Groups.all(3), "cosine").mix(np.ones(1))
+        long = Points.of(X * 1e200, Y * 1e-200, Groups.all(3), "cosine").mix(np.ones(1))
         assert long == pytest.approx(plain, rel=1e-12)
         assert plain == pytest.approx(cdist(X, Y, "cosine"), rel=1e-10)
 
@@ -98,7 +98,7 @@ class TestCosine:
         X = np.array([[1.0, 1.0], [1.0, 0.0]])
         groups = Groups.parse({"left": [0], "right": [1]}, 2)
         with pytest.raises(InputError, match="Y row 1 is all zeros in group 'right'"):
-            FactoredCosts.of(X[:1], X, groups, "cosine")
+            Points.of(X[:1], X, groups, "cosine")
 
 
 def test_a_mix_takes_little_more_memory_than_it_is():
@@ -106,7 +106,7 @@ def test_a_mix_takes_little_more_memory_than_it_is():
 
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(2, 600, 20))
-    costs = FactoredCosts.of(X, Y, Groups.each(20))
+    costs = Points.of(X, Y, Groups.each(20))
     tracemalloc.start()
     try:
         mixed = costs.mix(np.full(20, 0.05))
@@ -121,8 +121,8 @@ class TestManyFeatures:
 
     X, Y = RNG.normal(size=(20, 30_000)) + 1e3, RNG.normal(size=(25, 30_000)) + 1e3
 
-    def costs(self) -> FactoredCosts:
-        return FactoredCosts.of(self.X, self.Y, Groups.each(30_000))
+    def costs(self) -> Points:
+        return Points.of(self.X, self.Y, Groups.each(30_000))
 
     def test_nothing_keeps_a_centred_copy(self):
         costs, plan = self.costs(), Plan(np.full((20, 25), 1 / 500))
@@ -130,14 +130,10 @@ class TestManyFeatures:
         mixed = costs.mix(alpha)
         costs.rounding(alpha)
         costs.inner(plan)
-        costs.doubt(costs.independent(np.full(20, 0.05), np.full(25, 0.04)), plan)
-        assert not {"X", "Y", "_features"} & vars(costs).keys()
+        u, v = np.full(20, 0.05), np.full(25, 0.04)
+        costs.doubt(costs.product(u, v), u, v, 500)
+        assert not {"X", "Y"} & vars(costs).keys()
         assert mixed == pytest.approx(cdist(self.X, self.Y, "sqeuclidean") / 30_000, rel=1e-11)
-
-    def test_peaks_are_those_of_the_centred_points(self):
-        costs = self.costs()
-        largest = np.maximum(np.abs(costs.X).max(axis=0), np.abs(costs.Y).max(axis=0))
-        assert np.array_equal(costs._peaks, largest**2)
 
     def test_dense_plans_lose_no_digits_to_an_offset(self):
         plan = RNG.dirichlet(np.ones(500)).reshape(20, 25)
@@ -163,47 +159,6 @@ class TestManyFeatures:
         # Names of 30,000 groups take as much as half the points do here.
         assert peak < 1.9 * points
         assert kept < 1.5 * points
-
-
-@pytest.mark.parametrize("features", [60, 30_000])
-def test_rounding_is_of_the_weights_that_are_asked_for(features):
-    """Norms are kept from the last mix, which may have been of other weights."""
-    X, Y = RNG.normal(size=(6, features)), RNG.normal(size=(7, features))
-    one, other = RNG.dirichlet(np.ones(features), size=2)
-    other[: features // 2] = 0.0
-    # Never mixed, so that nothing is kept.
-    plain = [FactoredCosts.of(X, Y, Groups.each(features)).rounding(at) for at in (one, other)]
-    costs = FactoredCosts.of(X, Y, Groups.each(features))
-    for at, expected in zip((one, other), plain, strict=True):
-        costs.mix(at)
-        assert costs.rounding(at).rows == pytest.approx(expected.rows, rel=1e-12, abs=0.0)
-        assert costs.rounding(at).cols == pytest.approx(expected.cols, rel=1e-12, abs=0.0)
-        assert (costs.rounding(at).rows > 0.0).all()
-    assert costs.rounding(one).rows == pytest.approx(plain[0].rows, rel=1e-12, abs=0.0)
-    changed = one.copy()
-    costs.mix(changed)
-    changed[:] = other
-    assert costs.rounding(changed).rows == pytest.approx(plain[1].rows, rel=1e-12, abs=0.0)
-
-
-def test_rounding_is_of_its_weights_whatever_another_thread_mixes(monkeypatch):
-    X, Y, each = RNG.normal(size=(6, 4)), RNG.normal(size=(7, 4)), Groups.each(4)
-    one, other = RNG.dirichlet(np.ones(4), size=2)
-    expected = FactoredCosts.of(X, Y, each).rounding(one)
-    costs, compare = FactoredCosts.of(X, Y, each), np.array_equal
-
-    def interrupted(a, b):
-        """Another thread has its turn between a look at the weights and one at the norms."""
-        found = compare(a, b)
-        costs.mix(other)
-        return found
-
-    costs.mix(one)
-    monkeypatch.setattr(np, "array_equal", interrupted)
-    found = costs.rounding(one)
-    monkeypatch.undo()
-    assert found.rows == pytest.approx(expected.rows, rel=1e-12, abs=0.0)
-    assert found.cols == pytest.approx(expected.cols, rel=1e-12, abs=0.0)
 
 
 def test_which_groups_are_one_feature_each():

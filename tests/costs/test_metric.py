@@ -11,8 +11,8 @@ from scipy.spatial.distance import cdist
 
 import frot
 from frot import Groups, Plan
-from frot.costs import MetricCosts, build_costs
-from frot.costs._metric import SeparableCosts
+from frot.costs import Distances, build_costs
+from frot.costs.distances import Powers
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.random((7, 5)) + 0.1, RNG.random((6, 5)) + 0.1
@@ -22,7 +22,7 @@ X, Y = RNG.random((7, 5)) + 0.1, RNG.random((6, 5)) + 0.1
     "metric", ["braycurtis", "canberra", "chebyshev", "cityblock", "correlation", "jensenshannon"]
 )
 def test_blocks_are_scipys(metric):
-    costs = MetricCosts(X, Y, Groups.from_sizes([2, 3]), metric, p=2.0)
+    costs = Distances(X, Y, Groups.from_sizes([2, 3]), metric, p=2.0)
     assert np.array_equal(costs.block(1), cdist(X[:, 2:], Y[:, 2:], metric) ** 2)
     assert np.array_equal(costs.block(1, slice(2, 4)), costs.block(1)[2:4])
 
@@ -31,40 +31,40 @@ def test_blocks_are_scipys(metric):
 def test_metrics_that_look_at_all_points_do_not_depend_on_the_chunks(metric):
     groups = Groups.all(5)
     whole = cdist(X, Y, metric)
-    chunked = MetricCosts(X, Y, groups, metric, chunk_bytes=1)
+    chunked = Distances(X, Y, groups, metric, chunk_bytes=1)
     assert chunked.mix(np.ones(1)) == pytest.approx(whole, rel=1e-10)
 
 
 @pytest.mark.parametrize("metric", ["seuclidean", "mahalanobis"])
 def test_nor_on_the_points_that_are_taken(metric):
-    part = MetricCosts(X, Y, Groups.all(5), metric).take(np.arange(6), np.arange(4))
+    part = Distances(X, Y, Groups.all(5), metric).take(np.arange(6), np.arange(4))
     assert part.mix(np.ones(1)) == pytest.approx(cdist(X, Y, metric)[:6, :4], rel=1e-10)
 
 
 def test_only_groups_with_weight_are_computed(monkeypatch):
-    costs = MetricCosts(X, Y, Groups.each(5), "euclidean")
+    costs = Distances(X, Y, Groups.each(5), "euclidean")
     seen = []
-    original = MetricCosts.block
+    original = Distances.block
 
     def counted(self, group, rows=slice(None)):
         seen.append(group)
         return original(self, group, rows)
 
-    monkeypatch.setattr(MetricCosts, "block", counted)
+    monkeypatch.setattr(Distances, "block", counted)
     costs.mix(np.array([0.0, 0.5, 0.0, 0.5, 0.0]))
     assert seen == [1, 3]
 
 
 def test_a_plan_on_few_rows_reads_few_rows(monkeypatch):
-    costs = MetricCosts(X, Y, Groups.all(5), "euclidean", chunk_bytes=1)
+    costs = Distances(X, Y, Groups.all(5), "euclidean", chunk_bytes=1)
     seen = []
-    original = MetricCosts.block
+    original = Distances.block
 
     def counted(self, group, rows=slice(None)):
         seen.append(rows)
         return original(self, group, rows)
 
-    monkeypatch.setattr(MetricCosts, "block", counted)
+    monkeypatch.setattr(Distances, "block", counted)
     phi = costs.inner(Plan.from_arcs([2, 5], [0, 1], [0.5, 0.5], (7, 6)))
     assert seen == [slice(2, 3), slice(5, 6)]
     assert phi[0] == pytest.approx(0.5 * (cdist(X, Y)[2, 0] + cdist(X, Y)[5, 1]), rel=1e-14)
@@ -85,7 +85,7 @@ def test_a_function_of_the_users_is_blamed_for_what_it_raises():
     ("door", "call"),
     [
         ("build_costs", lambda: frot.solve(X, Y, metric="canberra")),
-        ("StackedCosts", lambda: frot.solve_costs(np.ones((1, 2, 2)))),
+        ("Stack", lambda: frot.solve_costs(np.ones((1, 2, 2)))),
     ],
 )
 def test_nobody_else_is_blamed_for_an_error_of_ours(door, call, monkeypatch):
@@ -136,7 +136,7 @@ ALPHA = FAR_RNG.dirichlet(np.ones(3))
 
 @pytest.mark.parametrize("p", [1, 2, 3])
 def test_a_far_point_costs_the_others_no_digits(p):
-    costs = SeparableCosts(FAR_X, FAR_Y, float(p))
+    costs = Powers(FAR_X, FAR_Y, float(p))
     exact = [
         [
             sum(

@@ -15,7 +15,8 @@ import frot
 from frot import Groups, InputError
 from frot.cli.app import app
 from frot.costs import METRICS, Columns, FactoredMetric, namespace
-from frot.costs.metrics import factored_metric, map_points
+from frot.costs.build import factored_metric
+from frot.costs.metrics import map_points
 from frot.torch import FRWDLoss
 from tests.libraries import LIBRARIES, Library
 

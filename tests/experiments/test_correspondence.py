@@ -12,7 +12,7 @@ from _match_rows import FROT, MEAN, OURS, STEPS
 from _pairs import Network, balanced
 from correspondence import EXPERIMENT
 from frot import InputError
-from frot.correspondence import Matcher, efficientnet_lite2, load_pairs
+from frot.correspondence import Matcher, default_backbone, load_pairs
 from tests.correspondence import generated
 
 pytest.importorskip("torch", reason="the network is a torch module")
@@ -45,7 +45,7 @@ def few():
     torch.set_num_threads(1)
     _pairs.network_matcher.cache_clear()
     patch = pytest.MonkeyPatch()
-    patch.setattr(_pairs, "default_backbone", lambda: efficientnet_lite2(LAYERS))
+    patch.setattr(_pairs, "default_backbone", lambda: default_backbone(LAYERS))
     for place in (_match_rows, correspondence):
         patch.setattr(place, "ETAS", ETAS)
     patch.setattr(_match_rows, "RANKS", (10, 50))
@@ -91,7 +91,7 @@ def test_every_row_is_scored_on_both_sets(made):
 
 def test_rows_are_what_their_names_say(made, data):
     ducks = load_pairs("pf-willow", data).only("duck(S)")
-    pairs, backbone = list(balanced(ducks, 2, 0)), efficientnet_lite2(LAYERS)
+    pairs, backbone = list(balanced(ducks, 2, 0)), default_backbone(LAYERS)
     matchers = {
         FROT: Matcher(backbone, preset="frot-paper", side=SIDE),
         "FROT eta=5.0": Matcher(backbone, preset="frot-paper", eta=5.0, side=SIDE),
@@ -125,7 +125,7 @@ def test_claims_figures_and_notes(made, out):
     assert [len(axes) for axes in (scores, layers, matches)] == [2, 2, 2]
     assert len(layers[0].lines) == len(ETAS)
     assert any(note.startswith("spair is left out. SPair-71k is not in") for note in made.notes)
-    assert any(note.startswith("Layers were searched on 1 pairs of cars") for note in made.notes)
+    assert any(note.startswith("Layers were searched on 2 pairs of cars") for note in made.notes)
     assert (out / "correspondence.md").is_file()
 
 

@@ -72,6 +72,6 @@ def test_a_pair_that_fails_ends_the_experiment(monkeypatch, tmp_path):
 
     cat, points = Path(data_dir, "chelsea.png"), np.zeros((1, 2))
     pair = Pair("cat", cat, cat, points, points, "cat", 1.0)
-    rows = {"far": Row("frot-paper", (20,), {"method": "srw", "stride": 4000.0})}
+    rows = {"far": Row("frot-paper", (20,), {"method": "ot", "stride": 4000.0})}
     with pytest.raises(SolverError, match=r"far, cat: .*stride"):
         match_pair(PairTask(Network(side=64), rows, pair))

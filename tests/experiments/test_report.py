@@ -15,7 +15,9 @@ from frot.show.style import new_figure
 
 FOLDER = Path(__file__).parents[2] / "experiments"
 EVERY = runpy.run_path(str(FOLDER / "__main__.py"))
-SCRIPTS = sorted(path.stem for path in FOLDER.glob("[!_]*.py"))
+# Scripts that prepare data make no claims.
+TOOLS = {"weights"}
+SCRIPTS = sorted({path.stem for path in FOLDER.glob("[!_]*.py")} - TOOLS)
 
 
 def example(run: Run) -> None:

@@ -34,7 +34,6 @@ class TestRoundTrips:
         assert groups.names == tuple(f"g{number}" for number in range(len(lists)))
         assert groups.sizes.tolist() == [len(members) for members in lists]
         assert groups.offsets[-1] == groups.flat.size
-        assert groups.overlapping == (groups.flat.size > len(set(groups.flat.tolist())))
         assert groups.covers == (set(groups.flat.tolist()) == set(range(d)))
 
     @given(index_lists())
@@ -65,9 +64,7 @@ class TestRoundTrips:
         groups = Groups.parse(sizes, sum(sizes))
         assert groups.sizes.tolist() == sizes
         assert groups.in_order
-        assert groups.contiguous
         assert groups.covers
-        assert not groups.overlapping
         assert Groups.parse(",".join(map(str, sizes)), sum(sizes)) == groups
         bounds = groups.offsets.tolist()
         slices = [slice(a, b) for a, b in pairwise(bounds)]
@@ -114,13 +111,8 @@ class TestKinds:
         assert groups.names == ("lab", "age", "vital", "_odd")
         assert as_lists(groups) == [[0, 1], [2], [3], [4]]
 
-    def test_prefix_with_a_separator_of_its_own(self):
-        assert Groups.from_prefix(["a-b_1", "a-c_2"], separator="-").names == ("a",)
-        with pytest.raises(InputError, match="separator is empty"):
-            Groups.from_prefix(["a"], separator="")
-
     def test_labels_may_leave_features_out(self):
-        groups = Groups.from_labels([1, None, 1, float("nan"), ""])
+        groups = Groups.parse(["1", "", "1"], 3)
         assert groups.names == ("1",)
         assert as_lists(groups) == [[0, 2]]
         assert not groups.covers
@@ -132,11 +124,10 @@ class TestKinds:
     def test_feature_name_with_two_columns_brings_both(self):
         assert as_lists(Groups.parse({"g": ["u"]}, 3, ["u", "v", "u"])) == [[0, 2]]
 
-    def test_contiguous_and_in_order(self):
-        assert Groups.parse([[1, 2], [0]], 3).contiguous
+    def test_in_order(self):
         assert not Groups.parse([[1, 2], [0]], 3).in_order
-        assert not Groups.parse([[0, 2], [1]], 3).contiguous
-        assert Groups.parse([[0]], 1).contiguous
+        assert not Groups.parse([[0], [1]], 3).in_order
+        assert Groups.parse([[0], [1, 2]], 3).in_order
 
     def test_arrays_are_read_only_and_the_callers_own_are_not(self):
         mine = np.array([0, 1])
@@ -182,7 +173,6 @@ class TestFiles:
         assert groups.names == ("ONE", "TWO")
         assert as_lists(groups) == [[2, 1, 3], [1, 3, 0]]
         assert groups.dropped == ("NONE",)
-        assert groups.overlapping
 
     def test_gmt_min_size(self, gmt):
         groups = Groups.from_gmt(gmt, ["A", "B"], min_size=2)
@@ -190,12 +180,8 @@ class TestFiles:
         assert groups.dropped == ("TWO", "NONE")
 
     def test_gmt_errors(self, gmt, tmp_path):
-        with pytest.raises(InputError, match="gene set 'NONE'"):
-            Groups.from_gmt(gmt, ["A", "B", "C"], missing="raise")
         with pytest.raises(InputError, match="no gene set of"):
             Groups.from_gmt(gmt, ["1007_s_at"])
-        with pytest.raises(InputError, match="missing='ignore'"):
-            Groups.from_gmt(gmt, ["A"], missing="ignore")  # pyright: ignore[reportArgumentType]
         with pytest.raises(InputError, match="need named features"):
             Groups.parse(gmt, 3)
         bad = tmp_path / "bad.gmt"
@@ -210,9 +196,10 @@ class TestFiles:
         path.write_text(json.dumps(spec))
         assert Groups.parse(path, 3, names) == Groups.parse(spec, 3, names)
 
-    def test_broken_json(self, tmp_path):
+    @pytest.mark.parametrize("text", ["{", "[" * 100_000, '{"a": [' + "9" * 6_000 + "]}"])
+    def test_broken_json(self, tmp_path, text):
         path = tmp_path / "groups.json"
-        path.write_text("{")
+        path.write_text(text)
         with pytest.raises(InputError, match="not valid JSON"):
             Groups.parse(path, 3)
 
@@ -241,8 +228,8 @@ class TestFiles:
             Groups.parse(tmp_path / "g.csv", 2, ["u", "v"])
         with pytest.raises(InputError, match="cannot read"):
             Groups.parse("missing.csv", 2)
-        with pytest.raises(InputError, match="unknown suffix"):
-            Groups.from_file("groups.xlsx", 2)
+        with pytest.raises(InputError, match=r"'groups.xlsx' is not known; give .* \(.gmt, .json"):
+            Groups.parse("groups.xlsx", 2)
         (tmp_path / "latin.csv").write_bytes("u,é\n".encode("latin-1"))
         with pytest.raises(InputError, match="UTF-8"):
             Groups.parse(tmp_path / "latin.csv", 2)
@@ -304,7 +291,7 @@ def test_errors_about_missing_feature_names():
         Groups.from_sizes([1, 2], names=["a"])
     with pytest.raises(InputError, match="not a flat list"):
         Groups.from_sizes([1.5])  # pyright: ignore[reportArgumentType]
-    with pytest.raises(InputError, match="at least one feature"):
+    with pytest.raises(InputError, match="n_features: "):
         Groups.each(0)
 
 
@@ -312,8 +299,8 @@ def test_errors_about_missing_feature_names():
     ("keep", "message"),
     [
         ([], "chooses no group"),
-        ([2], "numbered 0 to 1"),
-        ([-1], "numbered 0 to 1"),
+        ([2], "keep holds 2, which is .* number from 0 to 1"),
+        ([-1], "keep holds -1"),
         (["nope"], "'nope'"),
         ([True], "mask of length 1"),
         ([False, False], "no groups"),
@@ -327,7 +314,7 @@ def test_subset_errors(keep, message):
 
 @pytest.mark.parametrize(
     ("flat", "offsets", "message"),
-    [([0, 1], [0, 1], "offsets has shape"), ([0, 1], [0, 1, 1], "must rise from 0")],
+    [([0, 1], [0, 1], "offsets: have to rise from 0"), ([0, 1], [0, 1, 1], "one for each name")],
 )
 def test_raw_arrays_are_checked(flat, offsets, message):
     with pytest.raises(InputError, match=message):

@@ -10,7 +10,7 @@ from hypothesis import given
 from frot import LazyPlan
 from frot._base.arrays import to_numpy
 from frot.plans.lazy import _runs
-from frot.solvers.sinkhorn import kernel as row_blocks_module
+from frot.solvers.entropic import kernel as row_blocks_module
 from tests.plans.test_plan import LAZY, MAKERS, M, N, lazy
 
 

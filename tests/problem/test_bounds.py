@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
@@ -13,19 +14,28 @@ from hypothesis import given, settings
 
 import frot
 from frot import Plan, Problem, Simplex
-from frot.costs import MEMORY_BUDGET, StackedCosts, build_costs
+from frot._base.arrays import UNIT
+from frot.costs import MEMORY_BUDGET, Rounding, Stack, build_costs
 from frot.groups.groups import Groups
-from frot.plans.feasible import northwest, round_plan
+from frot.plans.feasible import MarginalError, northwest, round_plan
 from frot.plans.plan import is_sparse
 from frot.problem.bounds import (
+    FAINT,
+    Lower,
+    Upper,
     c_transforms,
-    cheap_lower_bound,
     cost_doubt,
     is_rounding,
     lower_bound,
+    marginal_doubt,
+    mostly_rounding,
+    plan_doubt,
+    proven_dual,
     refuse_contradiction,
     upper_bound,
 )
+from frot.problem.marginals import MarginalPrice
+from frot.problem.problem import Marginals
 from tests.reference import exact_two_by_two, linear_program, quiet
 from tests.strategies import SCALES, Given, cost_problems, marginals, seeds
 
@@ -38,7 +48,7 @@ def both_marginals(draw):
 
 
 def problem_of(given: Given, eta: float = 0.0) -> Problem:
-    return Problem(StackedCosts(given.stack), given.a, given.b, Simplex(eta))
+    return Problem(Stack(given.stack), given.a, given.b, Simplex(eta))
 
 
 class TestNorthwest:
@@ -116,7 +126,7 @@ class TestCTransforms:
 
     def test_potentials_out_of_range_are_replaced(self):
         half = np.full(2, 0.5)
-        problem = Problem(StackedCosts(np.ones((1, 2, 2))), half, half)
+        problem = Problem(Stack(np.ones((1, 2, 2))), half, half)
         lower = lower_bound(problem, np.ones(1), np.array([np.inf, np.nan]))
         assert lower.bound == pytest.approx(1.0, rel=1e-14)
 
@@ -173,7 +183,7 @@ class TestBoundsOfAnything:
         assert 0.0 <= lower.bound <= upper.bound
 
     def test_weights_are_put_on_the_simplex(self):
-        problem = Problem(StackedCosts(np.ones((2, 2, 2))), np.full(2, 0.5), np.full(2, 0.5))
+        problem = Problem(Stack(np.ones((2, 2, 2))), np.full(2, 0.5), np.full(2, 0.5))
         lower = lower_bound(problem, np.array([3.0, -1.0]), np.zeros(2))
         assert lower.alpha.tolist() == [1.0, 0.0]
         assert lower.bound == pytest.approx(1.0, abs=1e-14)
@@ -182,7 +192,7 @@ class TestBoundsOfAnything:
 class TestFarPoints:
     def test_potentials_prove_what_is_said(self):
         # These prove less than nothing, where no cost is negative.
-        costs = StackedCosts(np.array([[[0.0, 1e9], [0.0, 0.0]]]))
+        costs = Stack(np.array([[[0.0, 1e9], [0.0, 0.0]]]))
         problem = Problem(costs, np.array([0.5, 0.5]), np.array([0.6, 0.4]))
         lower = lower_bound(problem, np.ones(1), np.array([0.0, 5e8]))
         assert lower.bound == 0.0
@@ -224,26 +234,6 @@ class TestInExactArithmetic:
         assert Decimal(result.lower) <= truth <= Decimal(result.upper)
 
 
-class TestBoundsWithoutAPass:
-    @pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
-    @pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock", "euclidean"])
-    def test_potentials_prove_them(self, metric: str, p: float):
-        rng = np.random.default_rng(0)
-        X, Y = rng.normal(size=(5, 4)), rng.normal(size=(7, 4)) + 1.0
-        problem = make_problem_of(X, Y, metric, p)
-        lower = cheap_lower_bound(problem)
-        mixed = problem.costs.mix(lower.alpha)
-        assert (lower.f[:, None] + lower.g <= mixed + 1e-12 * np.abs(mixed).max()).all()
-        assert problem.a @ lower.f + problem.b @ lower.g == pytest.approx(lower.bound, abs=1e-12)
-
-    def test_of_costs_of_any_sign(self):
-        stack = np.random.default_rng(1).normal(size=(3, 4, 5))
-        problem = Problem(StackedCosts(stack), np.full(4, 0.25), np.full(5, 0.2))
-        lower = cheap_lower_bound(problem)
-        assert (lower.f[:, None] + lower.g <= problem.costs.mix(lower.alpha) + 1e-12).all()
-        assert lower.bound <= frot.solve_costs(stack).value
-
-
 class TestContradictions:
     def test_are_refused(self):
         refuse_contradiction(1.0, 1.0, "solver")
@@ -261,13 +251,134 @@ def test_marginals_that_are_off_cost_what_a_plan_earns_too():
     """Costs of -1 on the diagonal: a plan with too much mass earns more than any feasible one."""
     n, share = 50, 1e-3
     weights = np.full(n, 1.0 / n)
-    problem = Problem(StackedCosts(-np.eye(n)[None]), weights, weights)
+    problem = Problem(Stack(-np.eye(n)[None]), weights, weights)
     plan = Plan(np.eye(n) * (1.0 + share) / n)
     phi = problem.costs.inner(plan)
     assert phi[0] < -1.0  # below the optimum
     assert phi[0] + cost_doubt(problem, plan, phi)[0] >= -1.0
 
 
-def test_an_interval_of_a_few_times_its_rounding_is_rounding():
-    assert is_rounding(3e-16, 1e-16)
-    assert not is_rounding(1e-3, 1e-16)
+class TestMargins:
+    """The constants of `docs/proofs.md`, each where nothing else shows."""
+
+    COSTS = np.array([[[0.0, 2.0, 1.0], [4.0, 0.0, 3.0]], [[1.0, 0.0, 2.0], [0.0, 2.0, 5.0]]])
+    A, B = np.array([0.25, 0.75]), np.array([0.5, 0.25, 0.25])
+    # Far above all costs, so that the value is not below zero.
+    F, G = np.array([65.0, 63.5]), np.array([-2.0, 0.5, 3.0])
+    SIZE = 16.25 + 47.625 + 1.0 + 0.125 + 0.75
+    VALUE = 16.25 + 47.625 - 1.0 + 0.125 + 0.75
+    HALF = np.array([0.5, 0.5])
+    EXACT = Rounding(0.0, np.zeros(2), np.zeros(3))
+
+    def problem(self, shift: float = 0.0, **options: Any) -> Problem:
+        options = {"a": self.A, "b": self.B} | options
+        return Problem(Stack(self.COSTS - shift), **options)
+
+    def test_of_potentials(self):
+        found = proven_dual(self.problem(), self.HALF, self.F, self.G, self.EXACT)
+        assert found.slack == pytest.approx((8.0 * self.SIZE + 4.0 * self.VALUE) * UNIT, rel=1e-12)
+        assert found.bound == self.VALUE - found.slack
+
+    def test_of_entries(self):
+        entries = Rounding(0.125, np.array([1.0, 2.0]), np.array([4.0, 8.0, 16.0]))
+        found = proven_dual(self.problem(), self.HALF, self.F, self.G, entries)
+        assert found.slack == pytest.approx(1.75 + 8.0 + 0.125 * self.VALUE, rel=1e-12)
+        assert found.bound == pytest.approx(self.VALUE - found.slack)
+
+    def test_of_sums_that_are_not_one(self):
+        found = proven_dual(self.problem(), 0.75 * self.HALF, self.F, self.G, self.EXACT)
+        assert found.slack == pytest.approx(0.25 * self.VALUE, rel=1e-12)
+        heavy = self.problem(a=self.A + 0.125)
+        found = proven_dual(heavy, self.HALF, self.F, self.G, self.EXACT)
+        assert found.slack == pytest.approx(0.25 * (self.SIZE + 0.125 * 128.5), rel=1e-12)
+
+    def test_of_entropy(self):
+        problem = self.problem(adversary=Simplex(2.0))
+        found = proven_dual(problem, self.HALF, self.F, self.G, self.EXACT)
+        reward = 2.0 * np.log(2.0)
+        margin = (8.0 * self.SIZE + 4.0 * self.VALUE) * UNIT
+        margin += 8.0 * UNIT * (self.VALUE + reward + 2.0 + 2.0 * np.log(2.0))
+        assert found.slack == pytest.approx(margin, rel=1e-9)
+        assert found.bound == pytest.approx(self.VALUE + reward - found.slack, rel=1e-15)
+
+    def test_where_mass_may_go(self):
+        problem = self.problem(marginals=Marginals(64.0, 32.0), b=4.0 * self.B)
+        found = proven_dual(problem, self.HALF, self.F, self.G, self.EXACT)
+        sides = ((self.A, found.f, 64.0), (4.0 * self.B, found.g, 32.0))
+        kept = [np.maximum(w, w * np.exp(-p / tau)) for w, p, tau in sides]
+        size = kept[0] @ np.abs(found.f) + kept[1] @ np.abs(found.g)
+        value = sum(-tau * float(w @ np.expm1(-p / tau)) for w, p, tau in sides)
+        assert found.f - self.F == pytest.approx(self.G.max() - found.g.max())
+        assert found.slack == pytest.approx((8.0 * size + 4.0 * value) * UNIT, rel=1e-9)
+        assert found.bound == pytest.approx(value - found.slack)
+        entries = Rounding(0.0, np.array([1.0, 2.0]), np.array([4.0, 8.0, 16.0]))
+        found = proven_dual(problem, self.HALF, self.F, self.G, entries)
+        expected = kept[0] @ entries.rows + kept[1] @ entries.cols
+        assert found.slack == pytest.approx(expected, rel=1e-12)
+
+    def test_potentials_of_minus_infinity_prove_nothing(self):
+        problem = self.problem(shift=1.0, marginals=Marginals(1e-3, 1e-3))
+        found = proven_dual(problem, self.HALF, np.full(2, -1e9), self.G - 1e9, self.EXACT)
+        assert found.bound == -np.inf
+
+    def test_of_underflow(self):
+        nothing = proven_dual(self.problem(), self.HALF, np.zeros(2), np.zeros(3), self.EXACT)
+        assert nothing.slack == FAINT * self.problem().mean_cost
+        plan = Plan.from_arcs([0], [0], [1.0], (2, 3))
+        # Nothing is paid in the first group.
+        doubt = cost_doubt(self.problem(), plan, np.array([0.0, 1.0]), MarginalError(0.0, 0.0))
+        assert doubt[0] == FAINT * self.problem().sizes[0]
+
+    @pytest.mark.parametrize("shift", [0.0, 1.0], ids=["nonnegative", "signed"])
+    def test_of_marginals(self, shift: float):
+        problem, phi = self.problem(shift=shift, a=self.A + 0.125), np.array([2.0, 3.0])
+        found = marginal_doubt(problem, phi, MarginalError(0.5, 0.25))
+        peaks = np.array([3.0, 4.0]) if shift else phi
+        level = 0.75 if shift else 0.25
+        assert found == pytest.approx(0.5 * 1.25 * problem.sizes + level * peaks)
+        assert not marginal_doubt(problem, phi, MarginalError(0.0, 0.0)).any()
+
+    def test_of_a_plan(self):
+        problem = self.problem(a=self.A + 0.125)
+        plan = Plan(np.outer(self.A, self.B))
+        phi = problem.costs.inner(plan)
+        found = cost_doubt(problem, plan, phi, MarginalError(0.0, 0.0))
+        assert found == pytest.approx(plan_doubt(problem.costs, phi, plan) + 0.25 * phi, rel=1e-9)
+        found = cost_doubt(self.problem(), plan, phi, MarginalError(0.0, 0.0))
+        assert found == pytest.approx(plan_doubt(problem.costs, phi, plan) + UNIT * phi, rel=1e-9)
+
+    def test_of_a_plan_where_mass_may_go(self):
+        problem = self.problem(marginals=Marginals(1.0, np.inf), a=2.0 * self.A)
+        plan = Plan.from_arcs([0, 0, 1], [0, 2, 2], [0.25, 0.125, 0.25], (2, 3))
+        upper = upper_bound(problem, plan)
+        # Columns are kept: scaled, and the one that nobody serves gets its mass.
+        scaled = np.array([[0.5, 0.25, 1 / 12], [0.0, 0.0, 1 / 6]])
+        assert np.asarray(upper.plan) == pytest.approx(scaled)
+        phi = np.einsum("lij,ij->l", self.COSTS, scaled)
+        side, masses = MarginalPrice(1.0), scaled.sum(axis=1)
+        price = side.price(2.0 * self.A, masses)
+        assert upper.value == pytest.approx(phi.max() + price)
+        share = (8.0 + 0.5 * 4) * UNIT
+        doubt = plan_doubt(problem.costs, phi, upper.plan)
+        doubt = doubt + 4.0 * share * phi + 2.0 * share * problem.sizes
+        error = side.price_error(2.0 * self.A, masses, share)
+        margin = float((phi + doubt).max() - phi.max()) + error
+        assert upper.bound - upper.value == pytest.approx(margin, rel=0.2)
+
+    def test_rows_are_kept_as_columns_are(self):
+        problem = self.problem(marginals=Marginals(np.inf, 1.0))
+        plan = Plan.from_arcs([0, 0], [1, 2], [0.5, 0.5], (2, 3))
+        kept = np.asarray(upper_bound(problem, plan).plan)
+        assert kept == pytest.approx(np.array([[0.0, 0.125, 0.125], [0.75, 0.0, 0.0]]))
+
+    def test_what_is_mostly_rounding(self):
+        arrays = np.zeros(1), np.zeros(1), np.zeros(1)
+
+        def told(width: float, above: float, slack: float) -> bool:
+            upper = Upper(1.0 + width, 1.0 + width - above, Plan(np.ones((1, 1))), arrays[0])
+            return mostly_rounding(upper, Lower(1.0, *arrays, slack))
+
+        assert told(3.0, 0.5, 0.25)
+        assert told(2.0, 0.5, 0.0)
+        assert not told(3.25, 0.5, 0.25)
+        assert is_rounding(4.0, 1.0)

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import frot
-from frot.problem.marginals import KEPT, MarginalPrice, Marginals, unit_mass
-from frot.problem.terms import check_tau
+from frot.problem.marginals import MarginalPrice, even_out, unit_mass
+from frot.problem.options import check_tau
+from frot.problem.problem import BALANCED, Marginals
 
 INF = float("inf")
 SHARES = st.lists(st.floats(1e-6, 1e3), min_size=1, max_size=6).map(np.array)
@@ -21,7 +22,7 @@ def test_price_and_dual_are_conjugate(share: np.ndarray, tau: float) -> None:
     weights = np.linspace(0.5, 1.5, len(share))
     masses, side = share * weights, MarginalPrice(tau)
     f = -tau * np.log(share)
-    assert side.kept(weights, f) == pytest.approx(masses)
+    assert side.masses(weights, f) == pytest.approx(masses)
     price = side.price(weights, masses)
     scale = tau * float(weights @ (1.0 + share * (1.0 + np.abs(np.log(share)))))
     assert side.dual(weights, f) - masses @ f == pytest.approx(price, abs=1e-13 * scale)
@@ -39,11 +40,10 @@ def test_next_to_all_that_is_kept_costs_what_little_it_does() -> None:
 
 @pytest.mark.parametrize("tau", [(1.0, 3.0), (INF, 2.0), (0.5, INF)])
 def test_the_shift_evens_out_what_is_kept(tau: tuple[float, float]) -> None:
-    terms = Marginals(*tau)
-    rows, cols = terms.sides
+    rows, cols = sides = Marginals(*tau).sides
     a, b, f, g = np.array([1.0, 2.0]), np.array([4.0]), np.array([0.3, -0.2]), np.array([0.7])
-    by = terms.shift(a, f, b, g)
-    assert rows.kept(a, f + by).sum() == pytest.approx(cols.kept(b, g - by).sum())
+    by = even_out(sides, (a, b), (f, g))
+    assert rows.masses(a, f + by).sum() == pytest.approx(cols.masses(b, g - by).sum())
 
 
 def test_prices_are_numbers_shares_or_pairs() -> None:
@@ -52,9 +52,9 @@ def test_prices_are_numbers_shares_or_pairs() -> None:
     assert check_tau([1, INF], "kl") == (1.0, INF)
     share = frot.relative(0.5)
     assert check_tau(share, "kl") == (share, share)
-    assert KEPT.kept
-    assert not KEPT.soft
-    assert not KEPT.partial
+    assert BALANCED.balanced
+    assert not BALANCED.unbalanced
+    assert not BALANCED.partial
     for wrong in ([1.0], (1.0, 2.0, 3.0), [[1.0, 2.0]], True, -INF, float("nan")):
         with pytest.raises(frot.InputError, match="tau: "):
             check_tau(wrong, "kl")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -164,12 +165,95 @@ def test_the_summary_says_what_a_methods_section_needs(tmp_path):
         text = each.summary()
         for part in (
             "metric cityblock, p 1.5", "normalise mean", "eta 0.25", "eps 0.5", "tau 2 and inf",
-            "adversary CappedSimplex", "Entropic", "tol 0.01 of the gap",
+            "adversary CappedSimplex(k=2)", "Entropic", "tol 0.01 of the gap",
             f"frot {frot.__version__}",
         ):  # fmt: skip
             assert part in text
         assert each.to_dict()["metric"] == "cityblock"
     assert "costs as given" in frot.solve_costs(np.eye(2)[None]).summary()
+
+
+POINTS = np.random.default_rng(0).normal(size=(6, 4))
+METHODS: dict[str, tuple[Any, list[str]]] = {
+    "wasserstein": (frot.wasserstein, ["metric euclidean, p 2", "adversary Simplex", "tol 1e-09"]),
+    "srw": (
+        lambda X, Y: frot.srw(X, Y, k=2, tol=0.5),
+        ["metric sqeuclidean, p 1", "adversary Fantope(k=2)", "tol 0.5 of the gap"],
+    ),
+    "max_sliced": (
+        frot.max_sliced,
+        ["metric sqeuclidean, p 1", "adversary one direction", "tol 1e-09", "restarts=10"],
+    ),
+    "sliced": (
+        frot.sliced,
+        ["metric sqeuclidean, p 1", "the mean over directions", "projections=200"],
+    ),
+    "max_min": (
+        lambda X, Y: frot.max_min(X, Y, [2, 2], metric="cityblock", p=1.5),
+        ["metric cityblock, p 1.5", "adversary one group, before the plan", "tol 1e-09"],
+    ),
+    "equitable": (
+        lambda X, Y: frot.equitable(abs(X[:, None] - Y[:3]).transpose(2, 0, 1), tol=0.01),
+        ["costs as given", "adversary Simplex", "tol 0.01 of the gap"],
+    ),
+    "member": (
+        lambda X, Y: frot.solve_batch(
+            X[None], Y[None], [2, 2], metric="cosine", eta=0.1, eps=0.2, tol=0.01,
+            adversary=frot.CappedSimplex(2),
+        )[0],
+        [
+            "metric cosine, p 1", "eta 0.1, eps 0.2", "adversary CappedSimplex(k=2)",
+            "tol 0.01 of the gap",
+        ],
+    ),
+    "prior": (
+        lambda X, Y: frot.solve(X, Y, [2, 2], eta=1.0, prior=[3.0, 1.0]),
+        ["adversary Simplex(prior=[0.75, 0.25])"],
+    ),
+    "ellipsoid": (
+        lambda X, Y: frot.solve(X, Y, [2, 2], adversary=frot.Ellipsoid([0.5, 0.5], 0.25)),
+        ["adversary Ellipsoid(centre=[0.5, 0.5], shape=[[0.25, 0], [0, 0.25]])"],
+    ),
+    "polytope": (
+        lambda X, Y: frot.solve(X, Y, "each", adversary=frot.Polytope(np.eye(4))),
+        ["adversary Polytope(vertices=array of shape (4, 4))"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.filterwarnings("ignore::frot.ConvergenceWarning")
+def test_every_method_says_what_it_solved(name, tmp_path):
+    call, parts = METHODS[name]
+    result = call(POINTS, POINTS[::-1] ** 2)
+    for each in (result, frot.load(result.save(tmp_path / "result.npz"))):
+        for part in (*parts, "normalise none", "tau none", f"frot {frot.__version__}"):
+            assert part in each.summary()
+        assert all(part in each._repr_html_() for part in parts)
+
+
+def test_a_set_of_ones_own_is_named_or_writes_itself():
+    class Half:
+        def best(self, phi):
+            alpha = np.full(len(phi), 1.0 / len(phi))
+            return float(alpha @ phi), alpha
+
+    class Written(Half):
+        def __repr__(self):
+            return "Written(share=0.5)"
+
+    for given, said in ((Half(), "adversary Half"), (Written(), "adversary Written(share=0.5)")):
+        result = frot.solve(POINTS, POINTS + 1.0, [2, 2], adversary=given)
+        assert said in result.summary().splitlines()[4]
+
+
+def test_a_member_from_a_file_says_what_it_solved(tmp_path):
+    batch = frot.solve_batch(POINTS[None], POINTS[None] + 1.0, [2, 2], eps=0.2, tol=0.01, tau=5.0)
+    again = frot.load(batch[0].save(tmp_path / "member.npz"))
+    for name in ("metric", "adversary", "tol", "version"):
+        assert getattr(again, name) == getattr(batch, name) == getattr(batch[0], name)
+    for name in ("tau", "totals", "mean_cost", "mass", "unregularised"):
+        assert getattr(again, name) == pytest.approx(getattr(batch[0], name), rel=1e-12)
 
 
 @pytest.mark.parametrize("solver", ["exact", "frank_wolfe", "linear_program", "cutting_set"])

@@ -9,9 +9,8 @@ import pytest
 
 import frot
 from frot import Simplex
-from frot.costs import StackedCosts
-from frot.problem.marginals import Marginals
-from frot.problem.problem import Problem
+from frot.costs import Stack
+from frot.problem.problem import Marginals, Problem
 from frot.problem.unregularised import interval_without_eps, plain_lower
 
 RNG = np.random.default_rng(0)
@@ -22,7 +21,7 @@ HOLES = np.array([0.3, 0.0, 0.2, 0.5, 0.0])
 
 
 def problem_of(b: np.ndarray, **options: Any) -> Problem:
-    return Problem(StackedCosts(COSTS), A, b, eps=0.05, **options)
+    return Problem(Stack(COSTS), A, b, eps=0.05, **options)
 
 
 @pytest.mark.parametrize("b", [B, HOLES], ids=["full", "holes"])

@@ -90,12 +90,12 @@ def test_limits_end_a_run_with_a_warning_and_valid_bounds():
         assert frot.max_min(X, Y, [4, 4], time_limit=1e-9).gap > 0.0
 
 
-def test_a_time_limit_that_leaves_copies_of_a_group_only_has_left_nothing():
+def test_copies_of_a_group_that_is_solved_are_not():
     rng = np.random.default_rng(0)
     # Of clusters far apart the plan is the best one of either copy.
     X = 1e3 * rng.normal(size=(3, 3))[rng.integers(3, size=10)] + 0.1 * rng.normal(size=(10, 3))
     Y = X + 0.01 * rng.normal(size=(10, 3)) + 100.0
-    res = frot.max_min(X, Y, [[0, 1, 2], [0, 1, 2], [1], [0, 1]], time_limit=1e-9)
+    res = frot.max_min(X, Y, [[0, 1, 2], [0, 1, 2], [1], [0, 1]])
     assert res.iterations == 1
     assert res.status is Status.CONVERGED
     assert res.gap <= 1e-9
@@ -198,6 +198,17 @@ def test_displacements_and_their_largest_eigenvalues():
     few = Displacements.of(check_pair(X[:2], Y[:1], None, None))
     assert few.features <= 2
     assert np.allclose(few.back((few.X - few.Y).T).T, X[:2] - Y[:1])
+
+
+def test_the_interval_of_sliced_holds_the_mean_over_directions():
+    """Two pairs a quarter turn apart: features alone are far from all directions."""
+    X, Y = np.array([[0.0, 0.7], [0.0, -0.7]]), np.array([[0.7, 0.0], [-0.7, 0.0]])
+    found = frot.sliced(X, Y, projections=4000)
+    truth = 0.49 * (1.0 - 2.0 / np.pi)
+    assert found.lower <= truth <= found.upper
+    assert found.value == pytest.approx(truth, rel=0.1)
+    shifted = frot.sliced(X, X + np.array([3.0, 4.0]))
+    assert shifted.lower == pytest.approx(12.5) == shifted.upper
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas
@@ -31,16 +30,6 @@ def write(path: Path, classes: int = 2) -> Path:
     kind = "".join(path.suffixes)
     if kind == ".parquet":
         table.to_parquet(path)
-    elif kind == ".npz":
-        genes = [name for name in table if str(name).startswith("gene")]
-        arrays: dict[str, Any] = {
-            "X": table[genes].to_numpy(),
-            "genes": np.array(genes),
-            "ids": table["patient"].to_numpy(dtype=str),
-            "batch": table["batch"].to_numpy(),
-            "class": table["class"].to_numpy(dtype=str),
-        }
-        np.savez(path, **arrays)
     else:
         table.to_csv(path, sep="\t" if ".tsv" in kind else ",", index=False)
     return path

@@ -130,8 +130,9 @@ def test_which_way_sets_go():
     assert shown[0] == "Pathway test of 4 sets: 50 permutations"
     assert [line.split()[0] for line in shown[3:]] == [test.names[one] for one in test.order]
     np.testing.assert_allclose(test.share_up[:2], [1.0, 0.0])
-    pairs = pathway_test(X, y, sets, selector=FROTSelector(multiclass="ovo"), n_permutations=50)
-    assert pairs.up_in[0] == "a"
+    assert (test.remarks[3], test.table["remark"].iloc[-1]) == 2 * (test.remarks[3],)
+    pairs = pathway_test(X, y, sets, selector=FROTSelector(reference="c"), n_permutations=50)
+    assert (pairs.up_in[0], pairs.contrast[0]) == ("a", "a vs c")
 
 
 def test_overlapping_sets_name_the_better_one():
@@ -176,12 +177,26 @@ def test_sets_of_a_file_are_limited_and_named(tmp_path):
         pathway_test(X, y, path, min_size=400)
 
 
-def test_single_features_are_ranked_by_the_moderated_t():
-    X, y = planted_sets(d=300)[:2]
-    one, two = (FROTSelector(5, score=score).fit(X, y) for score in ("auto", "moderated"))
-    np.testing.assert_array_equal(one.scores_, two.scores_)
-    groups = FROTSelector(5, groups=[[0, 1], [2, 3], [4, 5, 6]], score="shift")
-    assert groups.set_params(n_features_to_select=1).fit(X, y).scores_.min() >= 0.0
+def test_a_set_without_a_leading_edge_says_why():
+    X, y, sets, _ = planted_sets(d=400)
+    X = X.assign(flat=1.0, flat2=1.0)
+    sets = {"hit": sets["s28"], "flat": ["flat", "flat2"], "no": list(X)[:9]}
+    X.iloc[:, :9] = 0.01 * X.iloc[:, :9] + np.tile([0.0, 1.0], 25)[:, None]
+    test = pathway_test(X, y, sets, n_permutations=50, min_size=2)
+    assert test.remarks == ("", "none of it varies", "differs no more than other genes do")
+    table = test.table.set_index("pathway")
+    assert table.loc["flat", "remark"] == "none of it varies"
+    assert (table.loc["hit", "remark"], table.loc["hit", "edge_size"] > 0) == ("", True)
+
+
+def test_where_nothing_is_found_it_says_what_would_have_been():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 200)), np.repeat(["a", "b"], 15)
+    test = pathway_test(X, y, {"s": range(20), "t": range(20, 40)}, n_permutations=99)
+    assert test.power.startswith("No set of 2 has a competitive q <= 0.05: one of 20 genes would")
+    assert f"differed by {test.detectable:.2f} standard deviations" in repr(test)
+    X[:15, :20] += 3.0
+    assert pathway_test(X, y, {"s": range(20), "t": range(20, 40)}, n_permutations=99).power == ""
 
 
 @pytest.mark.parametrize(

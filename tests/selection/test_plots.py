@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 import frot
-from frot.selection import FROTSelector, pathway_test, plot_pathways, plot_strips, plot_volcano
+from frot.selection import (
+    FROTSelector,
+    pathway_test,
+    plot_heat_map,
+    plot_pathways,
+    plot_shapes,
+    plot_strips,
+    plot_volcano,
+    shape_test,
+)
 from frot.show.style import BLUE, ORANGE
 from tests.selection.planted import planted
 
@@ -23,29 +32,31 @@ def points(figure):
     }
 
 
-def test_a_volcano_without_a_test(fitted):
-    selector, _, _ = fitted
-    found = points(plot_volcano(selector))
-    (one,) = selector.comparisons_
-    assert sum(len(part) for part in found.values()) == 40
-    up = next(part for label, part in found.items() if "up in control" in label)
-    chosen = selector.groups_support_ & (one.t > 0)
-    assert sorted(up[:, 0]) == pytest.approx(sorted(one.log2_fold_change[chosen]))
-    assert sorted(up[:, 1]) == pytest.approx(sorted(one.moderated[chosen]))
-
-
 def test_a_volcano_of_p_values(fitted):
     selector, X, y = fitted
-    selector = FROTSelector(6, plan=False).fit(X, y)
-    test = selector.permutation_test(X, y, n_permutations=99)
+    (one,) = selector.comparisons_
     figure = plot_volcano(selector)
     assert figure.axes[0].get_ylabel().startswith("−log10 p")
-    heights = np.concatenate([part[:, 1] for part in points(figure).values()])
-    assert np.sort(heights) == pytest.approx(np.sort(-np.log10(test.p)))
-    found = points(plot_volcano(selector, against="t"))
-    others = next(part for label, part in found.items() if label.startswith("others"))
+    found = points(figure)
+    heights = np.concatenate([part[:, 1] for part in found.values()])
+    assert np.sort(heights) == pytest.approx(np.sort(-np.log10(one.effects.p)))
+    up = next(part for label, part in found.items() if "up in control" in label)
+    chosen = (selector.p_values[1] <= 0.05) & (one.t > 0)
+    assert sorted(up[:, 0]) == pytest.approx(sorted(one.log2_fold_change[chosen]))
+    # Colours are those of the test that was run.
+    again = FROTSelector(6, plan=False).fit(X, y)
+    test = again.permutation_test(X, y, n_permutations=99)
+    others = next(
+        part for label, part in points(plot_volcano(again)).items() if label.startswith("others")
+    )
     assert len(others) == (test.q > 0.05).sum()
-    assert others[:, 1].max() < test.observed[test.q <= 0.05].min()
+
+
+def test_members_of_the_best_sets_have_a_colour():
+    X, y = planted()
+    selector = FROTSelector(1, groups={"signal": [0, 1, 2], "rest": range(3, 40)}).fit(X, y)
+    found = points(plot_volcano(selector))
+    assert sum(len(part) for part in found.values()) == 40
 
 
 def test_names_in_a_volcano_do_not_touch():
@@ -74,7 +85,7 @@ def test_fold_changes_over_nothing_are_at_the_edge():
 
 def test_strips_have_every_sample_and_the_means(fitted):
     selector, X, y = fitted
-    figure = plot_strips(selector, X, y, features=[5, 0])
+    figure = plot_strips(selector, X, y, features=["x5", "x0"])
     assert [axes.get_title("left") for axes in figure.axes] == ["x5", "x0"]
     for axes, column in zip(figure.axes, (5, 0), strict=True):
         for part, line, label in zip(
@@ -95,6 +106,48 @@ def test_strips_of_many_samples_and_classes():
     # The mean is of all samples, also of those not drawn.
     column = int(axes.get_title("left")[1:])
     assert np.asarray(axes.lines[1].get_ydata())[0] == pytest.approx(X[y != "c", column].mean())
+
+
+def test_strips_and_heat_maps_are_without_the_effects_of_blocks():
+    X, y = planted(n=20, m=20)
+    block = np.arange(40) % 2
+    moved = X + 50.0 * block[:, None]
+    strips, maps = [], []
+    for table in (X, moved):
+        selector = FROTSelector(6, plan=False, values="log2").fit(table, y, block)
+        strips.append(plot_strips(selector, table, y, features=["x0"]).axes[0])
+        maps.append(plot_heat_map(selector, table, y).axes[0].images[0].get_array())
+    one, two = (np.asarray(axes.collections[0].get_offsets())[:, 1] for axes in strips)
+    np.testing.assert_allclose(two - two.mean(), one - one.mean(), atol=1e-9)
+    np.testing.assert_allclose(maps[0], maps[1], atol=1e-9)
+
+
+def test_a_heat_map_has_every_sample_of_either_class(fitted):
+    selector, X, y = fitted
+    names = [f"P{row}" for row in range(40)]
+    figure = plot_heat_map(selector, X, y, sample_names=names)
+    first, second = figure.axes[:2]
+    shapes = [np.asarray(axes.images[0].get_array()).shape for axes in (first, second)]
+    assert shapes == [(30, 24), (30, 16)]
+    shown = [text.get_text() for axes in (first, second) for text in axes.get_xticklabels()]
+    assert sorted(shown) == sorted(names)
+    assert set(shown[:24]) == set(names[:24])
+    rows = [text.get_text() for text in first.get_yticklabels()]
+    assert rows[:3] == selector.table_["feature"][:3].tolist()
+
+
+def test_the_samples_of_a_subgroup_have_a_ring():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 8)), np.repeat(["sick", "well"], 30)
+    X[:6, 3] += 8.0
+    test = shape_test(X, y, n_permutations=99)
+    axes = plot_shapes(test, X, y, ["x3"]).axes[0]
+    rings = [part for part in axes.collections if len(part.get_facecolor()) == 0]
+    drawn = sorted(float(v) for part in rings for v in np.asarray(part.get_offsets())[:, 1])
+    inside = y == test.subgroup_in[3]
+    expected = X[test.subgroups[3], 3] - X[inside, 3].mean()
+    np.testing.assert_allclose(drawn, np.sort(expected))
+    assert len(plot_shapes(test, X, y).axes) == 6
 
 
 def test_bars_have_the_colour_of_the_class():
@@ -119,9 +172,12 @@ def test_bars_have_the_colour_of_the_class():
     ("work", "message"),
     [
         (lambda s, X, y: plot_volcano(s, 1), "comparison: 1 is none of 'control vs treated'"),
-        (lambda s, X, y: plot_volcano(s, against="q"), "against: 'q' is none of"),
-        (lambda s, X, y: plot_volcano(s, against="p"), "has no permutation test"),
-        (lambda s, X, y: plot_strips(s, X, y, features=[40]), "features: are columns of X"),
+        (lambda s, X, y: plot_strips(s, X, y, features=["gene"]), "features: 'gene' is not a feat"),
+        (lambda s, X, y: plot_strips(s, X[:, :9], y), "X, y: are not what the selector was fitted"),
+        (lambda s, X, y: plot_strips(s, X[:9], y[:9]), "X, y: are not what|one class"),
+        (lambda s, X, y: plot_heat_map(s, X, y, sample_names=["a"]), "sample_names: has 1 names"),
+        (lambda s, X, y: plot_shapes(shape_test(X, y), X[:, :9], y), "X, y: are not what was test"),
+        (lambda s, X, y: plot_shapes(shape_test(X, y), X, y, ["x99"]), "features: 'x99' is not a"),
     ],
 )
 def test_bad_input(fitted, work, message):

@@ -1,5 +1,4 @@
 import gzip
-import re
 import warnings
 from dataclasses import replace
 
@@ -15,7 +14,7 @@ from tests.selection.data_files import frame, write
 
 def test_every_kind_of_file_reads_the_same(tmp_path):
     table = frame()
-    for suffix in (".csv", ".tsv", ".tsv.gz", ".parquet", ".npz"):
+    for suffix in (".csv", ".tsv", ".tsv.gz", ".parquet"):
         found = read_samples(write(tmp_path / f"data{suffix}"), "class", block="batch")
         assert found.names == tuple(f"gene{i}" for i in range(40))
         assert pytest.approx(table[list(found.names)].to_numpy()) == found.X
@@ -23,7 +22,7 @@ def test_every_kind_of_file_reads_the_same(tmp_path):
         assert found.ids == tuple(table["patient"])
         assert found.block is not None
         assert found.block.tolist() == [str(number) for number in table["batch"]]
-        assert found.ignored == (() if suffix == ".npz" else ("remark",))
+        assert found.ignored == ("remark",)
         assert repr(found).startswith(
             f"Samples(data{suffix}: {len(table)} samples of 40 features, "
         )
@@ -53,13 +52,6 @@ def test_missing_cells(tmp_path):
     assert np.isnan(found).tolist() == [[True, False], [False, True], [True, False]]
 
 
-def test_arrays_without_names(tmp_path):
-    np.savez(tmp_path / "data.npz", X=np.eye(3), y=np.array([0, 1, 1]))
-    found = read_samples(tmp_path / "data.npz", "y", drop=["x1"])
-    assert found.names == ("x0", "x2")
-    assert found.y.tolist() == ["0", "1", "1"]
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -72,12 +64,6 @@ def test_bad_text(tmp_path, text, message):
     (tmp_path / "data.csv").write_text(text)
     with pytest.raises(frot.InputError, match=message):
         read_samples(tmp_path / "data.csv", "kind")
-
-
-def test_a_label_that_the_archive_does_not_have(tmp_path):
-    np.savez(tmp_path / "data.npz", X=np.eye(3), y=np.array([0, 1, 1]))
-    with pytest.raises(frot.InputError, match=r"label: .* has no column 'kind'; it has 'y'"):
-        read_samples(tmp_path / "data.npz", "kind")
 
 
 GENES = {"TP53": [1.5, 3.0, 2.0, 0.5], "MYC": [2.0, 4.0, 1.0, 7.0], "BAX": [0.25, 0.5, 1.0, 9.0]}
@@ -118,14 +104,13 @@ def test_genes_in_rows_and_labels_in_another_file(tmp_path, name, delimiter, poi
 def test_every_kind_of_file_can_be_transposed(tmp_path):
     values = np.array(list(GENES.values()))
     labels = write_labels(tmp_path / "arms.csv")
-    np.savez(tmp_path / "g.npz", X=values, columns=SAMPLES, ids=list(GENES))
     frame = pandas.DataFrame(values, columns=pandas.Index(SAMPLES), index=pandas.Index(list(GENES)))
     frame.to_parquet(tmp_path / "g.parquet")
     tab = "\t"
     rows = "".join(f"{gene}\t-\t{tab.join(map(str, row))}\n" for gene, row in GENES.items())
     names = tab.join(SAMPLES)
     (tmp_path / "g.gct").write_text(f"#1.2\n3\t4\nName\tDescription\t{names}\n{rows}")
-    for kind in (".npz", ".parquet", ".gct"):
+    for kind in (".parquet", ".gct"):
         found = read_samples(tmp_path / f"g{kind}", "arm", labels=labels, transpose=kind != ".gct")
         assert found.X.tolist() == values.T.tolist()
         assert (found.names, found.y.tolist()) == (tuple(GENES), CLASSES)
@@ -222,8 +207,7 @@ def test_samples_named_by_numbers(tmp_path):
         ({"transpose": 2}, "transpose"),
         ({"labels": "arms.npz"}, r"unknown suffix '\.npz'"),
         ({"block": "site"}, "block: .*g.tsv has no row 'site'"),
-        ({"features": 7}, "features: 7 is not a list of names"),
-        ({"features": ["x"]}, "features: .* has no column 'x'"),
+        ({"drop": 7}, "drop: 7 is not a list of names"),
         ({"keep": "x"}, "keep: .* has no column 'x'; check"),
     ],
 )
@@ -232,17 +216,6 @@ def test_bad_options(tmp_path, options, message):
     given = {"label": "arm", "labels": write_labels(tmp_path / "arms.csv"), "transpose": True}
     with pytest.raises(frot.InputError, match=message):
         read_samples(genes, **{**given, **options})
-
-
-def test_only_these_are_features(tmp_path):
-    genes, labels = write_genes(tmp_path / "g.tsv"), write_labels(tmp_path / "arms.csv")
-    options = {"labels": labels, "transpose": True}
-    assert read_samples(genes, "arm", features=["BAX", "TP53"], **options).names == ("TP53", "BAX")
-    (tmp_path / "mine.txt").write_text("BAX\nMDM2\n")
-    with pytest.warns(frot.DataWarning, match=r"1 of 2 \('MDM2'\) are not in"):
-        found = read_samples(genes, "arm", features=tmp_path / "mine.txt", **options)
-    assert found.names == ("BAX",)
-    assert read_samples(genes, "arm", drop="MYC", **options).names == ("TP53", "BAX")
 
 
 def test_metadata_are_not_ranked_silently(tmp_path):
@@ -255,8 +228,6 @@ def test_metadata_are_not_ranked_silently(tmp_path):
         warnings.simplefilter("error")
         kept = read_samples(tmp_path / "a.csv", "arm", keep="Age_years", drop=["number"])
         assert kept.names == ("Age_years", "ID1", "gene")
-        asked = read_samples(tmp_path / "a.csv", "arm", features=["Age_years"])
-        assert asked.names == ("Age_years",)
 
 
 def test_counts_and_logarithms(tmp_path):
@@ -283,38 +254,6 @@ def test_names_that_repeat_or_were_made_dates(tmp_path):
     assert any("1 name stands for several features ('TP53')" in text for text in said)
     assert any("named like dates ('2-Sep')" in text for text in said)
     assert found.groups().names == ("TP53", "2-Sep", "TP53#2")
-
-
-@pytest.mark.parametrize(
-    ("names", "how"),
-    [
-        (
-            ("ENSG00000141510.12", "ENSG00000136997.3", "ENSG000087088.7"),
-            "without their versions",
-        ),
-        (("tp53", "Myc", "bax"), "in capitals"),
-    ],
-)
-def test_names_are_matched_to_sets_where_that_is_plain(tmp_path, names, how):
-    known = [re.sub(r"\..*", "", name).upper() for name in names]
-    (tmp_path / "sets.gmt").write_text(f"A\t-\t{known[0]}\t{known[2]}\n")
-    text = ",".join(("arm", *names)) + "\na,1.5,2,3\nb,2,3,4\n"
-    (tmp_path / "a.csv").write_text(text)
-    samples = read_samples(tmp_path / "a.csv", "arm")
-    with pytest.warns(frot.DataWarning, match=rf"{how}: 2 of 3 \(67%\) are in a group"):
-        groups = samples.groups(tmp_path / "sets.gmt")
-    assert groups.indices[0].tolist() == [0, 2]
-
-
-def test_names_that_would_match_twice_are_not_matched(tmp_path):
-    (tmp_path / "sets.gmt").write_text("A\t-\tTP53\tMYC\n")
-    (tmp_path / "a.csv").write_text("arm,tp53,Tp53,myc\na,1.5,2,3\nb,2,3,4\n")
-    samples = read_samples(tmp_path / "a.csv", "arm")
-    with (
-        pytest.warns(frot.DataWarning, match="but several are then 'TP53'; rename the features"),
-        pytest.raises(frot.InputError, match="no gene set"),
-    ):
-        samples.groups(tmp_path / "sets.gmt")
 
 
 def test_messages_are_short_whatever_the_header(tmp_path):

@@ -14,36 +14,22 @@ def test_groups_are_kept_whole_and_may_overlap():
     assert found.groups_.names == ("signal", "half", "noise")
     assert found.groups_support_.tolist() == [True, True, False]
     assert np.flatnonzero(found.get_support()).tolist() == [0, 1, 2, 3]
-    assert found.scores_.shape == found.phi_.shape == (3,)
+    assert found.scores_.shape == found.alpha_.shape == (3,)
     assert found.table_["feature"].tolist() == ["signal", "half", "noise"]
 
 
-def test_a_groups_cost_is_the_mean_of_its_features_and_so_are_the_parts():
+def test_groups_have_the_direction_of_their_features():
     X, y = planted()
-    groups = frot.Groups.from_indices([[0, 1, 2], [2, 3, 4, 5], range(6, 40)], 40)
+    groups = {"signal": [0, 1, 2], "noise": [3, 4, 5, 6]}
     found = FROTSelector(1, groups=groups).fit(X, y)
-    single = found.comparisons_[0].features
-    for name in ("phi", "shift", "shape", "misalignment"):
-        per_feature = getattr(single, name)
-        expected = [per_feature[members].mean() for _, members in groups]
-        np.testing.assert_allclose(getattr(found, f"{name}_"), expected, atol=1e-12)
-
-
-def test_sums_of_costs_grow_with_size():
-    X, y = planted(d=203, gap=1.5)
-    groups = {"signal": [0, 1, 2], "large": range(3, 203)}
-    for cost, ranking in (("mean", [1, 2]), ("sum", [2, 1])):
-        found = FROTSelector(1, groups=groups, score="phi", group_cost=cost).fit(X, y)
-        assert found.ranking_.tolist() == ranking
-
-
-def test_a_groups_constant_features_do_not_dilute_it():
-    X, y = planted()
-    X[:, 30:] = 1.0
-    with_constants = {"a": [0, 1, *range(30, 40)], "b": range(3, 30)}
-    without = {"a": [0, 1], "b": range(3, 30)}
-    one, two = (FROTSelector(1, groups=g).fit(X, y) for g in (with_constants, without))
-    np.testing.assert_allclose(one.phi_, two.phi_)
+    table = found.table_.set_index("feature")
+    assert table.loc["signal", "up_in"] == "treated"
+    t = found.comparisons_[0].effects.t
+    assert table.loc["signal", "t"] == pytest.approx(t[:3].mean())
+    assert "log2_fold_change" not in table
+    assert table["p"].isna().all()
+    by_alpha = FROTSelector(1, groups=groups, score="alpha").fit(X, y)
+    assert by_alpha.scores_.tolist() == by_alpha.alpha_.tolist()
 
 
 def test_gene_sets_from_a_file(tmp_path):

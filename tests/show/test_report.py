@@ -135,3 +135,11 @@ def test_without_jinja_one_error_names_the_extra(evil, tmp_path, monkeypatch):
     with pytest.raises(frot.MissingDependencyError, match=r'jinja2 is not .* "frot\[plot\]"'):
         write_report(evil, tmp_path / "page.html")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_report_says_what_a_methods_section_needs(tmp_path):
+    X, Y, groups = toy(n=8)
+    result = frot.solve(X, Y, groups, eta=0.5, metric="cityblock", tol=0.01)
+    page = write_report(result, tmp_path / "page.html").read_text(encoding="utf-8")
+    for said in (result.describe_problem(), result.describe_run()):
+        assert said in page

@@ -11,7 +11,7 @@ from scipy.optimize import linprog, minimize
 
 import frot
 from frot import CappedSimplex
-from frot.costs import StackedCosts
+from frot.costs import Stack
 from frot.problem.problem import Problem
 from frot.solvers.exact.column_generation import column_generation
 from frot.solvers.frank_wolfe import best_mixture
@@ -215,7 +215,7 @@ def test_the_sinkhorn_oracle():
 def test_column_generation_alone_ends_at_the_optimum():
     C, a, b = draw((6, 9, 8), seed=13)
     for k in (2, 3, 5):
-        problem = Problem(StackedCosts(C), a, b, CappedSimplex(k))
+        problem = Problem(Stack(C), a, b, CappedSimplex(k))
         *_, last = column_generation(problem, None)
         assert last.upper is not None
         assert last.lower is not None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import frot
-from frot.costs import StackedCosts
+from frot.costs import Stack
 from frot.problem.problem import Problem
 
 RNG = np.random.default_rng(0)
@@ -54,7 +54,7 @@ def test_a_problem_made_by_hand_is_no_way_around():
     weights = np.full(7, 1.0 / 7.0), np.full(8, 0.125)
     sets: list[Any] = [frot.CappedSimplex(2), Quarter()]
     for adversary in sets:
-        problem = Problem(StackedCosts(C), *weights, adversary)
+        problem = Problem(Stack(C), *weights, adversary)
         truth = frot.solve_costs(C, adversary=adversary)
         res = frot.CuttingSet()(problem)
         assert max(res.lower, truth.lower) <= min(res.upper, truth.upper)

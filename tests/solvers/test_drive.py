@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import frot
-from frot import Exact, FrankWolfe, LinearProgram, Problem, Status
+from frot import Exact, FrankWolfe, Problem, Status
 from frot._base.stopping import DeadlineError
-from frot.costs import StackedCosts
+from frot.costs import Stack
+from frot.solvers import SOLVERS
 from frot.solvers.drive import Offer, drive
 from tests.reference import linear_program, quiet
 
@@ -20,11 +21,6 @@ RNG = np.random.default_rng(0)
 STACK = RNG.random((6, 20, 18))
 UNIFORM = np.full(20, 1 / 20), np.full(18, 1 / 18)
 TRUTH = linear_program(STACK, *UNIFORM)
-SOLVERS: dict[str, Any] = {
-    "Exact": Exact(),
-    "FrankWolfe": FrankWolfe(),
-    "LinearProgram": LinearProgram(),
-}
 
 
 def holds_the_truth(result: frot.Result) -> bool:
@@ -32,7 +28,7 @@ def holds_the_truth(result: frot.Result) -> bool:
 
 
 class TestLimits:
-    @pytest.mark.parametrize("name", ["Exact", "FrankWolfe"])
+    @pytest.mark.parametrize("name", ["exact", "frank_wolfe"])
     def test_max_iter(self, name):
         with pytest.warns(frot.ConvergenceWarning, match="Stopped at max_iter") as caught:
             result = frot.solve_costs(STACK, solver=SOLVERS[name], max_iter=2)
@@ -50,7 +46,7 @@ class TestLimits:
             solve(STACK, eta=0.1, solver=FrankWolfe(step="paper"), max_iter=1)
         assert caught[0].filename == __file__
 
-    @pytest.mark.parametrize("name", ["Exact", "FrankWolfe"])
+    @pytest.mark.parametrize("name", ["exact", "frank_wolfe"])
     def test_time_limit(self, name):
         with pytest.warns(frot.ConvergenceWarning, match="Stopped at time_limit"):
             result = frot.solve_costs(STACK, solver=SOLVERS[name], time_limit=1e-9)
@@ -59,7 +55,7 @@ class TestLimits:
         assert holds_the_truth(result)
 
     @pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-6])
-    @pytest.mark.parametrize("name", ["Exact", "FrankWolfe"])
+    @pytest.mark.parametrize("name", ["exact", "frank_wolfe"])
     def test_tol_is_met_and_not_wasted(self, name, tol):
         result = frot.solve_costs(STACK, solver=SOLVERS[name], tol=tol)
         assert result.status is Status.CONVERGED
@@ -114,11 +110,14 @@ class TestCallback:
 class Interrupting:
     """Costs that are interrupted at the first mix."""
 
-    def __init__(self, base: StackedCosts, after: int = 0) -> None:
+    def __init__(self, base: Stack, after: int = 0) -> None:
         self.base, self.left = base, after
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.base, name)
+
+    def to(self, home: Any) -> Any:
+        return self
 
     def mix(self, alpha: np.ndarray) -> np.ndarray:
         self.left -= 1
@@ -134,7 +133,7 @@ def interrupt(*given: Any, **options: Any) -> Any:
 class TestInterruption:
     """Ctrl-C reaches the caller, with the best certified answer."""
 
-    @pytest.mark.parametrize("name", ["Exact", "FrankWolfe"])
+    @pytest.mark.parametrize("name", ["exact", "frank_wolfe"])
     def test_in_the_callback(self, name):
         with pytest.raises(frot.Interrupted, match=r"take stop.result") as stop:
             frot.solve_costs(STACK, solver=SOLVERS[name], callback=interrupt)
@@ -143,9 +142,9 @@ class TestInterruption:
         assert holds_the_truth(result)
         assert result.plan.sum() == pytest.approx(1.0, rel=1e-12)
 
-    @pytest.mark.parametrize("name", ["Exact", "FrankWolfe"])
+    @pytest.mark.parametrize("name", ["exact", "frank_wolfe"])
     def test_before_the_first_iteration(self, name):
-        costs: Any = Interrupting(StackedCosts(STACK))
+        costs: Any = Interrupting(Stack(STACK))
         problem = Problem(costs, *UNIFORM, names=tuple("abcdef"))
         with pytest.raises(frot.Interrupted) as stop:
             SOLVERS[name](problem)
@@ -215,7 +214,7 @@ class TestInterruption:
         assert result.chosen is not None
 
     def test_a_pair_of_many_ends_all_of_them(self, monkeypatch):
-        monkeypatch.setattr("frot.solvers.drive.progress_bar", interrupt)
+        monkeypatch.setattr("frot.solvers.drive.mostly_rounding", interrupt)
         with pytest.raises(KeyboardInterrupt) as stop:
             frot.pairwise([[[0.0, 1.0], [3.0, 1.0]], [[1.0, 5.0], [2.0, 2.0]]])
         assert not isinstance(stop.value, frot.Interrupted)
@@ -227,16 +226,21 @@ class TestInterruption:
         assert again.result.value == stop.value.result.value
 
 
+def objective(name: str) -> dict[str, Any]:
+    """Whatever a solver cannot do without."""
+    return {"eps": 0.1} if name == "entropic" else {}
+
+
 class TestProgressBar:
     @pytest.mark.parametrize("name", SOLVERS)
     def test_it_is_drawn_on_stderr_and_changes_nothing(self, name, capsys, monkeypatch):
         monkeypatch.setenv("FORCE_COLOR", "1")
-        shown = frot.solve_costs(STACK, solver=SOLVERS[name], progress=True)
+        shown = frot.solve_costs(STACK, solver=SOLVERS[name], progress=True, **objective(name))
         out, err = capsys.readouterr()
         assert out == ""
         assert "solving" in err
         assert "gap" in err
-        silent = frot.solve_costs(STACK, solver=SOLVERS[name])
+        silent = frot.solve_costs(STACK, solver=SOLVERS[name], **objective(name))
         assert capsys.readouterr().err == ""
         assert shown.value == silent.value
 
@@ -244,7 +248,7 @@ class TestProgressBar:
 class TestHistory:
     @pytest.mark.parametrize("name", SOLVERS)
     def test_bounds_only_get_better(self, name):
-        result = frot.solve_costs(STACK, solver=SOLVERS[name])
+        result = frot.solve_costs(STACK, solver=SOLVERS[name], **objective(name))
         lowers, uppers = zip(*((now.lower, now.upper) for now in result.history), strict=True)
         assert list(lowers) == sorted(lowers)
         assert list(uppers) == sorted(uppers, reverse=True)
@@ -253,7 +257,7 @@ class TestHistory:
 
 
 class TestTheLoopItself:
-    problem = Problem(StackedCosts(STACK), *UNIFORM, names=tuple("abcdef"))
+    problem = Problem(Stack(STACK), *UNIFORM, names=tuple("abcdef"))
 
     def test_no_offers_at_all_still_give_an_interval(self):
         with pytest.warns(frot.ConvergenceWarning, match="cannot be narrowed further"):
@@ -281,7 +285,7 @@ class TestTheLoopItself:
 def test_a_run_that_converged_is_not_looked_at_again(solver):
     """Whether an optimum is zero is a question of a warning, and drawing costs takes its time."""
     rng = np.random.default_rng(0)
-    costs, uniform = StackedCosts(rng.random((1, 4, 5))), (np.full(4, 0.25), np.full(5, 0.2))
+    costs, uniform = Stack(rng.random((1, 4, 5))), (np.full(4, 0.25), np.full(5, 0.2))
     problem = Problem(costs, *uniform, eps=0.1 if isinstance(solver, frot.Entropic) else 0.0)
     assert solver(problem).status is Status.CONVERGED
     assert "typical_cost" not in problem.__dict__

@@ -14,7 +14,7 @@ from scipy.special import entr
 
 import frot
 from frot import FrankWolfe, Simplex, Sinkhorn, Status
-from frot.costs import StackedCosts
+from frot.costs import Stack
 from frot.plans.lazy import LazyPlan
 from frot.solvers.frank_wolfe import best_mixture, line_search, rate_bound
 from tests.reference import algorithm_2, linear_program, quiet, smooth_max
@@ -114,11 +114,11 @@ class TestRateBound:
         stack[0, 0] = 0.0
         flat = stack.reshape(groups, -1)
         largest = np.linalg.eigvalsh(flat @ flat.T)[-1]
-        bound = rate_bound(StackedCosts(stack), 0.5, np.array([1, 6]))
+        bound = rate_bound(Stack(stack), 0.5, np.array([1, 6]))
         exact = 4.0 * largest / (0.5 * np.array([3.0, 8.0]))
         assert (bound >= exact * (1.0 - 1e-12)).all()
         assert bound == pytest.approx(exact, rel=2e-2)
-        twice = rate_bound(StackedCosts(stack), 0.5, np.array([1, 6]), delta=1.0)
+        twice = rate_bound(Stack(stack), 0.5, np.array([1, 6]), delta=1.0)
         assert twice == pytest.approx(2.0 * bound)
 
     def test_costs_of_points_that_are_never_formed(self):
@@ -127,13 +127,13 @@ class TestRateBound:
         result = quiet(frot.solve, X, Y, "each", eta=1.0, solver=solver, memory_budget=1.0)
         assert result.rate is not None
         stack = (X.T[:, :, None] - Y.T[:, None, :]) ** 2
-        assert result.rate(3) == pytest.approx(rate_bound(StackedCosts(stack), 1.0, 3), rel=1e-9)
+        assert result.rate(3) == pytest.approx(rate_bound(Stack(stack), 1.0, 3), rel=1e-9)
 
     def test_groups_that_cost_nothing(self):
         stack = np.zeros((3, 2, 2))
-        assert rate_bound(StackedCosts(stack), 1.0, 1) == 0.0
+        assert rate_bound(Stack(stack), 1.0, 1) == 0.0
         stack[1] = 1.0
-        assert rate_bound(StackedCosts(stack), 1.0, 2) == pytest.approx(4.0, rel=1e-3)
+        assert rate_bound(Stack(stack), 1.0, 2) == pytest.approx(4.0, rel=1e-3)
 
     @pytest.mark.parametrize(
         ("options", "eta"),
@@ -149,9 +149,9 @@ class TestRateBound:
         solver = FrankWolfe(step="paper", tol=0.0, max_iter=3)
         assert quiet(frot.solve_costs, STACK - 0.5, A, B, eta=ETA, solver=solver).rate is None
         with pytest.raises(frot.InputError, match="costs: must be 0 or more"):
-            rate_bound(StackedCosts(STACK - 0.5), ETA, 1)
+            rate_bound(Stack(STACK - 0.5), ETA, 1)
         with pytest.raises(frot.InputError, match=r"eta: 0\.0 has no rate"):
-            rate_bound(StackedCosts(STACK), 0.0, 1)
+            rate_bound(Stack(STACK), 0.0, 1)
 
     def test_a_pickle_leaves_the_costs_behind(self):
         result = run("paper")
@@ -208,7 +208,7 @@ class TestBetterSteps:
         with pytest.warns(frot.ConvergenceWarning) as caught:
             frot.solve_costs(STACK, A, B, eta=ETA, solver=solver)
         messages = [str(warning.message) for warning in caught]
-        assert any("did not reach its tolerance in 3 of 3 calls" in text for text in messages)
+        assert sum("did not reach its tolerance; raise" in text for text in messages) == 1
 
 
 class TestOracles:
@@ -272,7 +272,11 @@ class TestLazyAverages:
         options = {"eta": 0.5, "memory_budget": budget}
         result = quiet(frot.solve, self.X, self.Y, solver=solver, **options)
         assert isinstance(result.plan, LazyPlan)
-        assert len(result.plan._terms) == 5 if step == "paper" else len(result.plan._terms) <= 5
+        assert (
+            len(result.plan._components) == 5
+            if step == "paper"
+            else len(result.plan._components) <= 5
+        )
         assert result.plan.sum(axis=1) == pytest.approx(np.full(14, 1 / 14), abs=1e-13)
         exact = frot.solve(self.X, self.Y, eta=0.5)
         assert result.lower <= exact.value <= result.upper

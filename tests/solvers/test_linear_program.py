@@ -93,7 +93,7 @@ def test_a_plan_that_costs_far_more_than_is_typical():
 
 def test_where_highs_would_cycle_it_is_stopped(monkeypatch):
     # No step is enough: what the points alone prove is left.
-    monkeypatch.setattr("frot.solvers._linear_program.MOST_STEPS", 0)
+    monkeypatch.setattr("frot.solvers._linear_program.EpigraphProgram.most_steps", 0)
     with pytest.warns(frot.ConvergenceWarning):
         result = frot.solve_costs(STACK, A, B, solver="linear_program")
     assert result.status is Status.STALLED

@@ -143,7 +143,10 @@ def test_points_without_weight_are_put_back() -> None:
         ({"tau": (INF, 1.0), "penalty": "tv", "a": [2.0, 2.0]}, r"tau: is infinite for a, whose"),
         ({"tau": 1.0, "adversary": frot.Ellipsoid([1.0], 1.0)}, r"adversary: Ellipsoid"),
         ({"tau": 1.0, "normalise": "regret"}, r"normalise: 'regret'"),
-        ({"a": [1.0, 1.0], "b": [2.0, 1.0]}, r"masses differ.*tau=\.\.\. to let mass go"),
+        (
+            {"a": [1.0, 1.0], "b": [2.0, 1.0]},
+            r"masses differ.*tau=\.\.\. or mass=\.\.\. to let mass go",
+        ),
     ],
 )
 def test_bad_input(options: dict[str, Any], message: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import frot
 from frot import Exact, FrankWolfe, InputError, Problem, Status
-from frot.costs import StackedCosts
+from frot.costs import Stack
 from frot.solvers import Start
 
 RNG = np.random.default_rng(0)
@@ -66,7 +66,7 @@ def test_a_bad_start_does_no_harm(cold, name, start):
 
 
 class TestParse:
-    problem = Problem(StackedCosts(STACK[:, :3, :4]), np.full(3, 1 / 3), np.full(4, 0.25))
+    problem = Problem(Stack(STACK[:, :3, :4]), np.full(3, 1 / 3), np.full(4, 0.25))
     rows, cols = np.arange(3), np.arange(4)
 
     def parse(self, start: Any) -> Start:

@@ -140,19 +140,20 @@ def test_gradients_are_finite_differences(eta: float):
     assert float((leaf.grad * way).sum()) == pytest.approx(exact, rel=1e-6, abs=1e-7)
 
 
-def test_training_gets_to_the_target():
+@pytest.mark.parametrize("eta", [0.0, 0.1])
+def test_training_gets_to_the_target(eta: float):
     draw = torch.Generator().manual_seed(0)
     y = torch.randn(12, 4, dtype=torch.float64, generator=draw)
     x = torch.randn(12, 4, dtype=torch.float64, generator=draw).requires_grad_()
-    loss = FRWDLoss([1] * 4, eta=0.1, eps=1.0, debias=True)
+    loss = FRWDLoss([1] * 4, eta=eta, eps=frot.relative(0.2), debias=True)
     adam = torch.optim.Adam([x], lr=0.1)
-    for _ in range(250):
+    for _ in range(100):
         adam.zero_grad()
         value = loss(x, y)
         value.backward()
         adam.step()
         assert value.item() > -1e-6
-    assert frot.solve(x.detach(), y, groups="all").value < 0.02
+    assert frot.solve(x.detach(), y, groups="all").value < 0.003
 
 
 def test_warm_starts_come_to_the_same():
@@ -173,7 +174,7 @@ def test_sets_beyond_memory_are_streamed_and_members_solved_alone(monkeypatch):
     together = loss(*both)
     weights = loss.alpha
     monkeypatch.setattr("frot.torch.loss.MEMORY_BUDGET", 1.0)
-    monkeypatch.setattr("frot.torch._divergence.MEMORY_BUDGET", 1.0)
+    monkeypatch.setattr("frot.torch._solved.MEMORY_BUDGET", 1.0)
     leaf = both[0].clone().requires_grad_()
     alone = loss(leaf, both[1])
     assert alone.detach().numpy() == pytest.approx(together.numpy(), rel=1e-6)
@@ -187,14 +188,6 @@ def test_sets_beyond_memory_are_streamed_and_members_solved_alone(monkeypatch):
     assert leaf.grad is not None
     assert other.grad is not None
     assert leaf.grad.numpy() == pytest.approx(other.grad.numpy(), abs=1e-4)
-
-
-def test_without_eps_a_cloud_costs_nothing_to_itself():
-    x, y = example()
-    loss = FRWDLoss([1] * 4, eta=0.3, eps=0.0, debias=True, subgradient=True)
-    small = FRWDLoss([1] * 4, eta=0.3, eps=1e-3, debias=True)
-    assert float(loss(x, x)) == pytest.approx(0.0, abs=1e-9)
-    assert float(loss(x, y)) == pytest.approx(float(small(x, y)), rel=1e-2)
 
 
 def test_what_is_not_reached_is_said():

@@ -160,6 +160,8 @@ def test_values_are_those_of_solve(name):
     assert loss.result.gap <= loss.gradient_tol
     assert loss.result.lower <= want.upper
     assert want.lower <= loss.result.upper
+    assert loss.result.metric == want.metric
+    assert loss.result.adversary == want.adversary
 
 
 def test_single_precision_gets_double_precisions_gradient():
@@ -229,7 +231,8 @@ def test_points_of_no_weight_that_are_far_away_change_nothing():
 
 @pytest.mark.parametrize("eta", [0.0, 0.1])
 @pytest.mark.parametrize(
-    ("eps", "debias"), [(1e-2, False), (1e-3, False), (1e-5, False), (1e-2, True), (1e-3, True)]
+    ("eps", "debias"),
+    [(1e-2, False), (1e-3, False), (1e-5, False), (1e-2, True), (1e-3, True), (1e-5, True)],
 )
 def test_gradients_at_small_eps(eps, debias, eta):
     # Below a thousandth of the mean cost members are solved one by one.
@@ -437,26 +440,14 @@ def test_compiled_models_are_the_same_and_compile_once():
 
 # PyTorch would rather not trace any more.
 @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
-def test_recorders_and_transforms_are_refused():
+def test_recorders_are_refused():
     x, y = points(3, (2,))
     loss = FRWDLoss(eps=0.2)
-    for transform in (
-        lambda: torch.vmap(loss)(x, y),
-        lambda: torch.func.grad(lambda part: loss(part, y[0]))(x[0]),
-        lambda: torch.func.jacrev(lambda part: loss(part, y[0]))(x[0]),
-    ):
-        with pytest.raises(frot.InputError, match=r"x: .* pass a batch, .* use loss\(x, y\)\.back"):
-            transform()
     for record in (torch.jit.trace, torch.export.export):
         # The oldest torch refuses before it gets there.
         said = "FRWDLoss cannot be traced or exported|skip function disable"
         with pytest.raises(RuntimeError, match=said):
             record(loss, (x[0], y[0]))
-    with (
-        torch.autograd.forward_ad.dual_level(),
-        pytest.raises(RuntimeError, match="no derivatives in forward mode"),
-    ):
-        loss(torch.autograd.forward_ad.make_dual(x[0], torch.ones_like(x[0])), y[0])
 
 
 def test_autocast_does_not_reach_the_search():
@@ -493,28 +484,17 @@ def test_inference_mode_leaves_nothing_that_training_trips_over():
 def test_second_derivatives_are_refused():
     x, y = points(13)
     x.requires_grad_()
-    (grad,) = torch.autograd.grad(FRWDLoss(eps=0.2)(x, y), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="first derivatives only"):
-        grad.sum().backward()
+    with pytest.raises(RuntimeError, match="no second derivatives"):
+        torch.autograd.grad(FRWDLoss(eps=0.2)(x, y), x, create_graph=True)
 
 
-@pytest.mark.parametrize("eta", [0.0, 0.2])
-def test_subgradients_are_gradients_where_the_plan_is_unique(eta):
-    parts = [*points(14)]
-    loss = FRWDLoss(GROUPS, eta=eta, eps=0.0, subgradient=True)
-    grads, ways = gradient(loss, parts), directions(parts)
-    got = sum(float((grad * way).sum()) for grad, way in zip(grads, ways, strict=True))
-    assert got == pytest.approx(slope(loss, parts, ways), rel=1e-5)
-    assert float(loss(*parts)) == pytest.approx(
-        frot.solve(parts[0].numpy(), parts[1].numpy(), GROUPS, eta=eta).value, rel=1e-6
-    )
-
-
+@pytest.mark.parametrize("debias", [False, True])
 @pytest.mark.parametrize("eps", [0.1, frot.relative(0.1)])
-def test_points_that_are_all_the_same(eps):
-    x = torch.ones(3, 2, dtype=torch.float64, requires_grad=True)
-    loss = FRWDLoss(eps=eps)
-    value = loss(x, torch.ones(4, 2, dtype=torch.float64))
+def test_points_that_are_all_the_same(eps, debias):
+    # The mean of copies of such a number is another one.
+    x = torch.full((6, 2), -1.5699026340728512, dtype=torch.float64, requires_grad=True)
+    loss = FRWDLoss(eps=eps, debias=debias)
+    value = loss(x, x.detach()[:4])
     value.backward()
     assert value.item() == pytest.approx(0.0, abs=1e-12)
     assert x.grad is not None
@@ -577,13 +557,13 @@ def test_bad_members_are_named():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"eps": 0.0}, "eps: .*subgradient"),
-        ({"eps": frot.relative(0.0)}, "eps: .*subgradient"),
+        ({"eps": 0.0}, "eps: .*kinks"),
+        ({"eps": frot.relative(0.0)}, "eps: .*kinks"),
         ({"eps": -1.0}, "eps: "),
         ({"eta": -1.0}, "eta: "),
         ({"gradient_tol": 0.0}, "gradient_tol: "),
         ({"max_iter": 0}, "max_iter: "),
-        ({"metric": "cityblock"}, "metric: "),
+        ({"metric": "canberra"}, "metric: "),
         ({"warm_start": 1}, "warm_start: "),
     ],
 )
@@ -652,11 +632,9 @@ class TestMassThatMayGo:
 
     def test_values_are_those_of_solve(self):
         x, y, a, b = (part.detach() for part in self.points())
-        for eps in (0.3, 0.0):
-            loss = FRWDLoss(eps=eps, tau=(1.0, 2.0), subgradient=eps == 0.0, **self.options)
-            value = float(loss(x, y, a, b))
-            res = frot.solve(x, y, [2, 3], a=a, b=b, eta=0.1, eps=eps, tau=(1.0, 2.0), tol=1e-7)
-            assert value == pytest.approx(res.value, rel=1e-6)
+        loss = FRWDLoss(eps=0.3, tau=(1.0, 2.0), **self.options)
+        res = frot.solve(x, y, [2, 3], a=a, b=b, eta=0.1, eps=0.3, tau=(1.0, 2.0), tol=1e-7)
+        assert float(loss(x, y, a, b)) == pytest.approx(res.value, rel=1e-6)
 
     def test_debiased_it_is_zero_for_the_same_and_not_negative_for_others(self):
         x, y, a, b = (part.detach() for part in self.points())

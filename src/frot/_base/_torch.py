@@ -1,4 +1,4 @@
-"""PyTorch under the names of the array API standard, which NumPy has too: see `_host`.
+"""PyTorch under the names of the array API standard, which NumPy has too: see `arrays.NUMPY`.
 
 Where PyTorch has a function of the same name and meaning (it takes ``axis`` and ``keepdims`` as
 NumPy does) it is that one.
@@ -10,48 +10,43 @@ from typing import Any
 
 import torch
 
-permute_dims = torch.permute
-cumulative_sum = torch.cumsum
-max = torch.amax
-min = torch.amin
+
+def _over(reduce: Any) -> Any:
+    """Let a reduction whose axis is called ``dim`` take it as ``axis``."""
+
+    def reduced(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+        return reduce(x) if axis is None else reduce(x, dim=axis, keepdim=keepdims)
+
+    return reduced
+
+
+def _sort(x: Any, /, *, axis: int = -1, descending: bool = False) -> Any:
+    return torch.sort(x, dim=axis, descending=descending).values
+
+
+def _ends(x: Any, /, *, axis: Any = None) -> Any:
+    return torch.aminmax(x, dim=axis)
+
+
+FUNCTIONS = {
+    "all": _over(torch.all),
+    "any": _over(torch.any),
+    "astype": lambda x, dtype, copy=True: x.to(dtype, copy=copy),
+    "cumulative_sum": torch.cumsum,
+    "ends": _ends,
+    "flip": lambda x, axis: torch.flip(x, (axis,)),
+    "isdtype": lambda dtype, kind: dtype.is_floating_point,
+    "logcumsumexp": lambda x, axis=-1: torch.logcumsumexp(x, axis),
+    "matrix_transpose": lambda x: x.mT,
+    "max": torch.amax,
+    "min": torch.amin,
+    "permute_dims": torch.permute,
+    "sort": _sort,
+    "take": lambda x, indices, axis=0: torch.index_select(x, axis, indices),
+    "vecdot": torch.linalg.vecdot,
+}
+globals().update(FUNCTIONS)
 
 
 def __getattr__(name: str) -> Any:
     return getattr(torch, name)
-
-
-def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    return torch.all(x) if axis is None else torch.all(x, dim=axis, keepdim=keepdims)
-
-
-def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    return torch.any(x) if axis is None else torch.any(x, dim=axis, keepdim=keepdims)
-
-
-def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:
-    return x.to(dtype, copy=copy)
-
-
-def flip(x: Any, /, *, axis: int) -> Any:
-    return torch.flip(x, (axis,))
-
-
-def isdtype(dtype: Any, kind: str) -> bool:
-    assert kind == "real floating"
-    return dtype.is_floating_point
-
-
-def matrix_transpose(x: Any, /) -> Any:
-    return x.mT
-
-
-def sort(x: Any, /, *, axis: int = -1, descending: bool = False) -> Any:
-    return torch.sort(x, dim=axis, descending=descending).values
-
-
-def take(x: Any, indices: Any, /, *, axis: int = 0) -> Any:
-    return torch.index_select(x, axis, indices)
-
-
-def vecdot(x: Any, y: Any, /) -> Any:
-    return torch.linalg.vecdot(x, y)

@@ -13,26 +13,98 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from frot._base import _host
 from frot._base.errors import InputError, require
 
-# Memory of the host, in DLPack's numbers for kinds of device: plain, and pinned by CUDA or ROCm.
-HOST_MEMORY = (1, 3, 11)
+# An array of NumPy or a tensor of PyTorch. The two share no type, so that type checkers take any.
+Array: TypeAlias = Any
+
+# One unit in the last place of a number near one, and the smallest number of full precision.
+UNIT, TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 
 
-def namespace(array: Any) -> Any:
+def _over(reduce: Any) -> Any:
+    """Return a loop of NumPy's as a reduction over all axes, or over some."""
+
+    def reduced(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+        return reduce(x, axis=axis, dtype=dtype, keepdims=keepdims)
+
+    return reduced
+
+
+def _astype(x: np.ndarray, dtype: Any, /, *, copy: bool = True) -> np.ndarray:
+    return x.astype(dtype, copy=copy)
+
+
+def _asarray(x: Any, /, *, dtype: Any = None, device: Any = None, copy: bool = False) -> np.ndarray:
+    return np.array(x, dtype=dtype) if copy else np.asarray(x, dtype=dtype)
+
+
+def _clip(x: np.ndarray, /, least: Any = None, most: Any = None) -> np.ndarray:
+    return np.clip(x, least, most).astype(x.dtype, copy=False)
+
+
+def _ones_like(x: np.ndarray, /) -> np.ndarray:
+    ones = np.empty(x.shape, x.dtype)
+    ones.fill(1)
+    return ones
+
+
+def _sort(x: np.ndarray, /, *, axis: int = -1, descending: bool = False) -> np.ndarray:
+    ascending = np.sort(x, axis=axis)
+    return np.flip(ascending, axis=axis) if descending else ascending
+
+
+# NumPy under the names of the array API standard, which NumPy 1 lacks. A small problem is solved in
+# some hundred calls, most of them reductions of a few numbers, for which NumPy's own functions take
+# three times as long as the loops behind them.
+NUMPY = ModuleType("numpy under the names of the standard")
+vars(NUMPY).update(
+    {name: part for name, part in vars(np).items() if not name.startswith("_")}
+    | {
+        "all": _over(np.logical_and.reduce),
+        "any": _over(np.logical_or.reduce),
+        "arange": lambda stop, dtype=None, device=None: np.arange(stop, dtype=dtype),
+        "asarray": _asarray,
+        "astype": _astype,
+        "clip": _clip,
+        "concat": np.concatenate,
+        "cumulative_sum": np.cumsum,
+        "empty": lambda shape, dtype=None, device=None: np.empty(shape, dtype),
+        "ends": lambda x, axis=None: (np.min(x, axis=axis), np.max(x, axis=axis)),
+        "eye": lambda n, dtype=None, device=None: np.eye(n, dtype=dtype),
+        "finfo": cache(np.finfo),
+        "full": lambda shape, value, dtype=None, device=None: np.full(shape, value, dtype),
+        "isdtype": lambda dtype, kind: dtype.kind == "f",
+        "logcumsumexp": lambda x, axis=-1: np.logaddexp.accumulate(x, axis=axis),
+        "matrix_transpose": lambda x: np.swapaxes(x, -1, -2),
+        "max": _over(np.maximum.reduce),
+        "min": _over(np.minimum.reduce),
+        "ones": lambda shape, dtype=None, device=None: np.ones(shape, dtype),
+        "ones_like": _ones_like,
+        "permute_dims": np.transpose,
+        "sort": _sort,
+        "sum": _over(np.add.reduce),
+        "vecdot": lambda x, y: (x[..., None, :] @ y[..., None])[..., 0, 0],
+        "zeros": lambda shape, dtype=None, device=None: np.zeros(shape, dtype),
+        "zeros_like": lambda x: np.zeros(x.shape, x.dtype),
+    }
+)
+
+
+def namespace(array: Array) -> Any:
     """Return the functions for an array: NumPy's or PyTorch's, under NumPy's names.
 
     Examples
     --------
-    >>> namespace(np.zeros(2)).__name__
-    'frot._base._host'
+    >>> namespace(np.zeros(2)) is NUMPY
+    True
     """
-    return _torch() if is_foreign(array) else _host
+    return _torch() if is_foreign(array) else NUMPY
 
 
 def is_foreign(value: Any) -> bool:
@@ -55,11 +127,15 @@ def adopt(value: Any, name: str) -> Any:
     if isinstance(value, np.ndarray) or is_foreign(value):
         return value
     if is_traced(value):
-        raise InputError(TRACED.format(name=name))
+        raise InputError(
+            f"{name}: is traced, as within jax.jit or jax.grad, and has no numbers yet; call frot "
+            "outside of them, with an array"
+        )
     where = getattr(value, "__dlpack_device__", None)
     if where is None:
         return value
-    if where()[0] in HOST_MEMORY:
+    # Memory of the host, in DLPack's numbers: plain, and pinned by CUDA or ROCm.
+    if where()[0] in (1, 3, 11):
         return np.asarray(value)
     try:
         return require("torch", "torch").from_dlpack(value)
@@ -68,12 +144,6 @@ def adopt(value: Any, name: str) -> Any:
             f"{name}: is a {type(value).__name__} on a device that PyTorch cannot read ({error}); "
             "convert it to an array of NumPy or PyTorch"
         ) from None
-
-
-TRACED = (
-    "{name}: is traced, as within jax.jit or jax.grad, and has no numbers yet; call frot outside "
-    "of them, with an array"
-)
 
 
 def is_traced(value: Any) -> bool:
@@ -95,6 +165,21 @@ def read_only(array: Any) -> Any:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def short_array(array: np.ndarray, most: int = 6) -> str:
+    """Return an array as text of four digits, or its shape where it has more than `most` entries.
+
+    Examples
+    --------
+    >>> short_array(np.array([0.5, 1.0 / 3.0])), short_array(np.zeros((4, 2)))
+    ('[0.5, 0.3333]', 'array of shape (4, 2)')
+    """
+    if array.size > most:
+        return f"array of shape {array.shape}"
+    if array.ndim > 1:
+        return f"[{', '.join(short_array(row, most) for row in array)}]"
+    return f"[{', '.join(f'{value:.4g}' for value in array.tolist())}]"
 
 
 def refuse_odd_tensor(array: Any, name: str) -> None:
@@ -122,17 +207,17 @@ def at_least(xp: Any, array: Any, least: float) -> Any:
 
     For the few entries of a small problem a clip takes ten times as long.
     """
-    return np.maximum(array, least) if xp is _host else xp.maximum(array, 0.0 * array + least)
+    return np.maximum(array, least) if xp is NUMPY else xp.maximum(array, 0.0 * array + least)
 
 
-# One unit in the last place of a number near one, and the smallest number of full precision.
-UNIT, TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
-# The oldest Triton that knows all that the kernels use.
-TRITON = (3, 2)
+def safe_log(array: Any) -> Any:
+    """Return the logarithm of numbers >= 0, of zero that of the smallest number there is."""
+    xp = namespace(array)
+    return xp.log(at_least(xp, array, float(xp.finfo(array.dtype).smallest_normal)))
 
 
 @cache
-def has_triton() -> bool:
+def has_triton(oldest: tuple[int, int] = (3, 2)) -> bool:
     """Whether there is a Triton that can compile the kernels for CUDA devices."""
     if importlib.util.find_spec("triton") is None:
         return False
@@ -141,7 +226,7 @@ def has_triton() -> bool:
 
     try:
         parts = metadata.version("triton").split(".")
-        return (int(parts[0]), int(parts[1])) >= TRITON
+        return (int(parts[0]), int(parts[1])) >= oldest
     except (metadata.PackageNotFoundError, ValueError, IndexError):
         # Some systems have it under another name.
         return True
@@ -195,7 +280,7 @@ class Home:
     @cached_property
     def library(self) -> str:
         """The library's name, for messages."""
-        return "numpy" if self.xp is _host else "torch"
+        return "numpy" if self.xp is NUMPY else "torch"
 
     @cached_property
     def on_host(self) -> bool:
@@ -204,7 +289,7 @@ class Home:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Modules cannot be pickled, their names can.
-        return _home_of, (self.xp.__name__, self.device, self.dtype)
+        return _home_of, (self.library, self.device, self.dtype)
 
     def bring(self, array: Any, dtype: Any = None) -> Any:
         """Return numbers as an array that lives here, in this precision unless told otherwise."""
@@ -231,11 +316,11 @@ class Home:
 @cache
 def _host_home(dtype: Any) -> Home:
     """NumPy's: small problems ask for it dozens of times."""
-    return Home(_host, "cpu", dtype)
+    return Home(NUMPY, "cpu", dtype)
 
 
 def _home_of(library: str, device: Any, dtype: Any) -> Home:
-    return Home(importlib.import_module(library), device, dtype)
+    return Home(NUMPY if library == "numpy" else _torch(), device, dtype)
 
 
 def find_home(**arguments: Any) -> Home | None:
@@ -279,3 +364,31 @@ def _home(name: str, array: Any) -> Home:
             f"frot.torch.FRWDLoss for a loss that does, or pass {name}.detach()"
         )
     return home
+
+
+def unit_of(home: Home) -> float:
+    """One unit in the last place of a number near one."""
+    return float(home.xp.finfo(home.dtype).eps)
+
+
+def summation(entries: int, unit: float = UNIT) -> float:
+    """Bound the relative error of a sum over so many entries, in whatever order it is taken.
+
+    A sum of k terms of one sign errs by k - 1 times half a unit; some more cover several products
+    a term.
+    """
+    return (8.0 + 0.5 * entries) * unit
+
+
+def blocks(count: int, bytes_per_item: int, budget: int = 4_000_000) -> list[slice]:
+    """Cut range(count) into slices whose temporaries stay within `budget` bytes.
+
+    They are kept near the size of a core's cache: large enough for BLAS, small in memory.
+
+    Examples
+    --------
+    >>> blocks(5, 8, budget=16)
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    step = max(1, min(count, budget // max(1, bytes_per_item)))
+    return [slice(start, min(start + step, count)) for start in range(0, count, step)]

@@ -173,6 +173,27 @@ def check_eps_range(mean: float, eps: float, who: str = "costs") -> None:
         )
 
 
+def check_not_beyond(name: str, amounts: Any, means: Any, who: str = "costs") -> None:
+    """Refuse an eta or a tau beside which costs are rounding; an infinite tau keeps all mass.
+
+    Examples
+    --------
+    >>> check_not_beyond("tau", np.inf, 1.0)
+    >>> check_not_beyond("eta", 1e15, 1.0)
+    Traceback (most recent call last):
+    ...
+    frot.InputError: eta: 1e+15 is too large to see costs of 1 on average beside it; pass at most...
+    """
+    amounts, means = np.broadcast_arrays(np.atleast_1d(amounts), np.atleast_1d(means))
+    most = LARGEST * np.where(means > 0.0, means, 1.0)
+    for index in np.flatnonzero(np.isfinite(amounts) & (amounts > most))[:1].tolist():
+        way = ", or leave it out to keep all mass" if name == "tau" else ""
+        raise InputError(
+            f"{name}: {amounts[index]:.3g} is too large to see {who.format(index=index)} of "
+            f"{means[index]:.3g} on average beside it; pass at most {most[index]:.3g}{way}"
+        )
+
+
 def check_batch_range(means: np.ndarray, largest: np.ndarray, epss: np.ndarray, who: str) -> None:
     """Refuse the first member of a batch that is outside; `who` has an ``{index}``.
 

@@ -7,6 +7,7 @@ a hash of all others with their names, types and shapes: a file that was changed
 
 from __future__ import annotations
 
+import errno
 import importlib
 import math
 import os
@@ -25,14 +26,23 @@ from frot._base.validate import check_choice
 
 
 def check_path(value: Any, name: str = "path") -> Path:
-    """Return the path of a file."""
+    """Return the path of a file; refuses what no file system takes."""
     if not isinstance(value, str | os.PathLike):
         raise InputError(f"{name}: {brief(value)} is not a path of a file; pass a string or a Path")
-    return Path(value)
+    path = Path(value)
+    try:
+        os.lstat(path)
+    except (OSError, ValueError) as error:
+        # Too long, or with a zero byte; whether it is there, and may be read, is asked elsewhere.
+        if isinstance(error, ValueError) or error.errno in (errno.ENAMETOOLONG, errno.EINVAL):
+            why = getattr(error, "strerror", None) or error
+            raise InputError(f"{name}: {brief(str(path))} is no path of a file: {why}") from None
+    return path
 
 
 def check_writable(path: Path, who: str = "") -> None:
     """Refuse a path that no file can be written to; `who` begins the message."""
+    check_path(path)
     if path.is_dir():
         raise InputError(f"{who}{path} is a folder; give the path of a file")
     if not path.parent.is_dir():
@@ -80,7 +90,6 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
 # Who makes an answer of the arrays: a module with a function `rebuilt`, loaded when it is needed.
 READERS = {
     "result": "frot.problem.result",
-    "batch": "frot.api.batch_result",
     "match": "frot.correspondence.match",
     "flow": "frot.correspondence.flow",
 }
@@ -104,58 +113,62 @@ def write_archive(path: Any, kind: str, arrays: Mapping[str, Any]) -> Path:
     return path
 
 
-# Deflate makes nothing smaller by more than this factor.
-MOST_DEFLATED = 1032
-
-
-def read_archive(path: Path) -> dict[str, np.ndarray]:
+def read_archive(path: Path, most_deflated: float = 1032.0) -> dict[str, np.ndarray]:
     """Return the arrays of an archive, among them its kind; ValueError if anything was changed.
 
-    What sizes its members state is held against the file before any of them is unpacked.
+    What sizes its members state is held against the file before any of them is unpacked: deflate
+    makes nothing smaller by more than a factor of 1032.
     """
     if not zipfile.is_zipfile(path):
         raise ValueError("it is no .npz file")
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
-        stated, most = sum(one.file_size for one in members), MOST_DEFLATED * path.stat().st_size
+        stated = sum(member.file_size for member in members)
+        most = most_deflated * path.stat().st_size
         if stated > most:
             raise ValueError(f"its members state {stated} bytes, more than the file can hold")
-        if len({one.filename for one in members}) != len(members):
+        if len({member.filename for member in members}) != len(members):
             raise ValueError("a member is there twice")
-        arrays = {one.filename.removesuffix(".npy"): _read_array(archive, one) for one in members}
+        arrays = {}
+        for member in members:
+            with archive.open(member) as file:
+                try:
+                    array = read_array(file, member.file_size)
+                except ValueError as error:
+                    raise ValueError(f"{member.filename} {error}") from None
+            arrays[member.filename.removesuffix(".npy")] = array
     checksum = str(arrays.pop("checksum"))
     if checksum != fingerprint(**arrays):
         raise ValueError("its checksum is wrong: it was changed after it was saved")
     return arrays
 
 
-def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
-    """Read one array, whose header has to state the size that the member has."""
-    with archive.open(member) as file:
-        version = np.lib.format.read_magic(file)
-        if version != (1, 0):
-            raise ValueError(f"{member.filename} is of format {version}")
-        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-        size = math.prod(shape) * dtype.itemsize
-        if dtype.hasobject or min(shape, default=0) < 0 or file.tell() + size != member.file_size:
-            raise ValueError(f"{member.filename} states shape {shape}, which is not its size")
-    with archive.open(member) as file:
-        return np.lib.format.read_array(file, allow_pickle=False)
+def read_array(file: Any, size: int) -> np.ndarray:
+    """Read an array of NumPy's from `size` bytes, which is what its header has to state."""
+    version = np.lib.format.read_magic(file)
+    if version != (1, 0):
+        raise ValueError(f"is of format {version}")
+    shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    stated = file.tell() + math.prod(shape) * dtype.itemsize
+    if dtype.hasobject or min(shape, default=0) < 0 or stated != size:
+        raise ValueError(f"states shape {shape}, which is not its size")
+    file.seek(0)
+    return np.lib.format.read_array(file, allow_pickle=False)
 
 
 def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
-    """Read what a ``save`` of frot wrote: a `Result`, a batch, a match or a flow.
+    """Read what a ``save`` of frot wrote: a `Result`, a match or a flow.
 
     Parameters
     ----------
     path : path
         An ``.npz`` file, or a flow as ``.flo`` or ``.npy``. No code in it is run.
-    kind : {"result", "batch", "match", "flow"}, optional
+    kind : {"result", "match", "flow"}, optional
         Refuse anything else.
 
     Returns
     -------
-    Result, BatchResult, frot.correspondence.Match or frot.correspondence.Flow
+    Result, frot.correspondence.Match or frot.correspondence.Flow
         Its arrays are NumPy's, whatever device it was made on.
 
     Raises
@@ -173,23 +186,19 @@ def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
     path = check_path(path)
     if kind is not None:
         check_choice(kind, "kind", tuple(READERS))
-    try:
-        there, folder = path.is_file(), path.is_dir()
-    except OSError as error:
-        raise InputError(f"path: {brief(str(path))} cannot be read: {error.strerror}") from None
-    if not there:
-        what = "is a folder" if folder else "does not exist"
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "does not exist"
         raise InputError(f"{path} {what}; give a file that a save of frot wrote")
     if path.suffix.lower() in FLOWS and kind in (None, "flow"):
         return importlib.import_module(READERS["flow"]).read_flow(path)
     try:
         arrays = read_archive(path)
-        found = str(arrays.pop("kind"))
-        if found not in READERS:
-            raise ValueError(f"it holds a {brief(found)}, which this version cannot read")
-        if kind not in (None, found):
-            raise ValueError(f"it holds a {found}, not a {kind}")
-        return importlib.import_module(READERS[found]).rebuilt(arrays)
+        held = str(arrays.pop("kind"))
+        if held not in READERS:
+            raise ValueError(f"it holds a {brief(held)}, which this version cannot read")
+        if kind not in (None, held):
+            raise ValueError(f"it holds a {held}, not a {kind}")
+        return importlib.import_module(READERS[held]).rebuilt(arrays)
     except MissingDependencyError:
         raise
     except Exception as error:

@@ -90,7 +90,7 @@ def _pieces_of_callable(value: Any) -> Iterable[bytes | memoryview]:
         yield f"function {_name(value)}".encode()
         enclosed = [cell.cell_contents for cell in value.__closure__ or ()]
         # A function that refers to itself by closure would never end.
-        others = [one for one in enclosed if one is not value]
+        others = [cell for cell in enclosed if cell is not value]
         yield from _pieces((value.__code__, value.__defaults__, value.__kwdefaults__, others))
     elif isinstance(value, CodeType):
         yield from _pieces((value.co_code, value.co_consts, value.co_names))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 
 from frot._base.errors import brief
@@ -18,6 +19,19 @@ def quote_some(names: Sequence[str], limit: int = 5) -> str:
     shown = ", ".join(brief(str(name)) for name in names[:limit])
     more = len(names) - limit
     return f"{shown} and {more} more" if more > 0 else shown
+
+
+def did_you_mean(name: object, known: Sequence[object]) -> str:
+    """Return a question that ends a message, or nothing where no known name is near.
+
+    Examples
+    --------
+    >>> did_you_mean("clas", ["class", "age"]), did_you_mean("x", ["class"])
+    ("; did you mean 'class'?", '')
+    """
+    by_letters = {str(word).strip().casefold(): str(word) for word in reversed(known)}
+    near = difflib.get_close_matches(str(name)[:50].strip().casefold(), by_letters, n=1)
+    return f"; did you mean {brief(by_letters[near[0]])}?" if near else ""
 
 
 def first_repeated(names: Sequence[str]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import threading
@@ -17,15 +18,6 @@ from frot._base.errors import InputError, brief, require
 
 Task = TypeVar("Task")
 Found = TypeVar("Found")
-
-# Tasks in flight for each worker: one that runs and one that waits.
-AHEAD = 2
-# Tasks for each worker between two looks at the results, where joblib gives them only at the end.
-ROUND = 4
-# Seconds between two counts of a cluster's workers.
-RECOUNT = 1.0
-# Seconds between two looks at whose child a worker is.
-LOOK_EVERY = 0.5
 
 
 def check_n_jobs(n_jobs: Any) -> int | None:
@@ -100,16 +92,16 @@ def _as_they_come(
 ) -> Generator[Found, None, None]:
     batch = 1 if at_once else "auto"
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=batch)
-    found = parallel(joblib.delayed(work)(task) for task in tasks)
+    result = parallel(joblib.delayed(work)(task) for task in tasks)
     try:
         # Not "yield from", which would close joblib's iterator where its warning is heard.
-        for one in found:  # noqa: UP028
-            yield one
+        for value in result:  # noqa: UP028
+            yield value
     finally:
         with warnings.catch_warnings():
             # That work is thrown away is what whoever stops early asks for.
             warnings.filterwarnings("ignore", ".*tasks.*", UserWarning)
-            found.close()
+            result.close()
 
 
 def _in_rounds(
@@ -118,7 +110,8 @@ def _in_rounds(
     """For backends that give results only when all are there, multiprocessing for one."""
     left = iter(tasks)
     with joblib.Parallel(n_jobs=n_jobs) as parallel:
-        size = ROUND * joblib.effective_n_jobs(n_jobs)
+        # Four for each worker, so that few are idle at the end of a round.
+        size = 4 * joblib.effective_n_jobs(n_jobs)
         while some := list(islice(left, size)):
             yield from parallel(joblib.delayed(work)(task) for task in some)
 
@@ -139,13 +132,14 @@ def _on_dask(
     left = iter(tasks)
     in_flight: set[Any] = set()
     done = distributed.as_completed([], loop=client.loop)
-    room, counted = AHEAD, -RECOUNT
+    room, counted = 2, -math.inf
 
     def submit() -> None:
         nonlocal room, counted
-        # Workers may come and go; asking takes a while, though.
-        if time.monotonic() - counted >= RECOUNT:
-            room = AHEAD * max(1, sum(client.ncores().values()))
+        # Workers may come and go; asking takes a while, though, and is done once a second. Each
+        # has one task that runs and one that waits.
+        if time.monotonic() - counted >= 1.0:
+            room = 2 * max(1, sum(client.ncores().values()))
             counted = time.monotonic()
         # Dask warns of large tasks because it expects many at a time.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
@@ -159,10 +153,10 @@ def _on_dask(
         while in_flight:
             future = next(done)
             in_flight.remove(future)
-            found = future.result()
+            result = future.result()
             del future
             submit()
-            yield found
+            yield result
     finally:
         # A client that lost its cluster has nothing to cancel, and would hide why it ended.
         if in_flight and client.status == "running":
@@ -207,7 +201,7 @@ def _until_adopted(parent: Any) -> None:
     """
     first = os.getppid()
     while os.getppid() == first and (first == parent.pid or _exists(parent.pid)):
-        time.sleep(LOOK_EVERY)
+        time.sleep(0.5)
     os._exit(1)
 
 

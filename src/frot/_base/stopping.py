@@ -134,7 +134,7 @@ def finish(work: Callable[[], Found], then: Callable[[Found], Finished]) -> Fini
     20
     """
     try:
-        found = work()
+        result = work()
     except Interrupted as stop:
         raise Interrupted(then(stop.result)) from stop.__cause__
-    return then(found)
+    return then(result)

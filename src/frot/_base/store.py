@@ -14,22 +14,7 @@ from typing import Any
 import numpy as np
 
 from frot._base.errors import InputError
-from frot._base.files import check_path, check_writable
-
-# In the header of the file, so that other SQLite files are told apart: "frot".
-MARK = 0x66726F74
-FORMAT = 2
-# Checkpoints of format 1 were files of another kind, with this at their beginning.
-CHECKPOINT_1 = b"frot checkpoint 1\n"
-# Seconds to wait for another process that is writing; a write takes milliseconds.
-WAIT = 30.0
-# What reading a file raises that is no store, or a damaged one.
-TROUBLE = (sqlite3.Error, ValueError, KeyError, TypeError, RecursionError, OverflowError)
-TABLES = (
-    "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    "CREATE TABLE pieces (work TEXT, key, value BLOB NOT NULL, checksum INTEGER NOT NULL, "
-    "PRIMARY KEY (work, key))",
-)
+from frot._base.files import check_path, check_writable, read_array
 
 
 class Store:
@@ -52,6 +37,8 @@ class Store:
         be there.
     name : str
         What messages call the argument that the path came from.
+    wait : float
+        Seconds to wait for another process that is writing; a write takes milliseconds.
 
     Attributes
     ----------
@@ -73,6 +60,18 @@ class Store:
     ({3: array([9.])}, {'note': {'seconds': 0.1}})
     """
 
+    # In the header of the file, so that other SQLite files are told apart: "frot".
+    _mark, _format = 0x66726F74, 2
+    # What reading a file raises that is no store, or a damaged one.
+    _trouble_kinds = (
+        sqlite3.Error, ValueError, KeyError, TypeError, RecursionError, OverflowError,
+    )  # fmt: skip
+    _tables = (
+        "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+        "CREATE TABLE pieces (work TEXT, key, value BLOB NOT NULL, checksum INTEGER NOT NULL, "
+        "PRIMARY KEY (work, key))",
+    )
+
     def __init__(
         self,
         path: str | os.PathLike[str] | None,
@@ -80,6 +79,7 @@ class Store:
         about: Mapping[str, Any] | None = None,
         *,
         name: str = "store",
+        wait: float = 30.0,
     ) -> None:
         self.path = None if path is None else check_path(path, name).expanduser()
         self._name = name
@@ -90,7 +90,7 @@ class Store:
         try:
             # Autocommit: transactions are begun and ended here, by name.
             self._file = sqlite3.connect(
-                self.path or ":memory:", isolation_level=None, timeout=WAIT
+                self.path or ":memory:", isolation_level=None, timeout=wait
             )
         except sqlite3.Error as error:
             raise self._error(f"cannot be opened: {error}") from None
@@ -98,7 +98,7 @@ class Store:
             self.about = self._begin({"kind": kind, **(about or {})})
         except BaseException as error:
             self._file.close()
-            if isinstance(error, TROUBLE) and not isinstance(error, InputError):
+            if isinstance(error, self._trouble_kinds) and not isinstance(error, InputError):
                 raise self._trouble(error) from None
             raise
 
@@ -131,14 +131,14 @@ class Store:
         query = "SELECT key, value, checksum FROM pieces WHERE work = ? ORDER BY rowid"
         try:
             rows = self._file.execute(query, (work,)).fetchall()
-        except TROUBLE as error:
+            # SQLite keeps any type in any column; of a damaged file it need not be bytes.
+            return {
+                key: _unpacked(content)
+                for key, content, checksum in rows
+                if isinstance(content, bytes) and checksum == _checksum(work, key, content)
+            }
+        except self._trouble_kinds as error:
             raise self._trouble(error) from None
-        # SQLite keeps any type in any column; of a damaged file it need not be bytes.
-        return {
-            key: _unpacked(content)
-            for key, content, checksum in rows
-            if isinstance(content, bytes) and checksum == _checksum(work, key, content)
-        }
 
     def close(self) -> None:
         """Close the file; what was in the log is in the file then, unless others use it."""
@@ -182,55 +182,49 @@ class Store:
                 raise self._error("is not there")
             return
         try:
-            with path.open("rb") as file:
-                begin = file.read(len(CHECKPOINT_1))
+            path.open("rb").close()
         except OSError as error:
             raise self._error(f"cannot be opened: {error.strerror}") from None
-        if begin == CHECKPOINT_1:
-            raise self._error(
-                "was written by an earlier version of frot and cannot be read by this one; give "
-                "another path, or remove it to start anew"
-            )
 
     def _begin(self, about: Mapping[str, Any]) -> dict[str, Any]:
         """Make the tables if there are none, all or nothing; return what the file is about."""
         if not self._reading:
             # Immediate, so that of two processes that begin together one makes the tables.
             self._file.execute("BEGIN IMMEDIATE")
-        if self._file.execute("PRAGMA application_id").fetchone()[0] != MARK:
+        if self._file.execute("PRAGMA application_id").fetchone()[0] != self._mark:
             others = self._file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
             if others or self._reading:
                 raise self._error("is not a store of frot's; give another path")
-            for table in TABLES:
+            for table in self._tables:
                 self._file.execute(table)
             rows = [(name, json.dumps(value)) for name, value in about.items()]
             self._file.executemany("INSERT INTO about VALUES (?, ?)", rows)
-            self._file.execute(f"PRAGMA application_id = {MARK}")
-            self._file.execute(f"PRAGMA user_version = {FORMAT}")
+            self._file.execute(f"PRAGMA application_id = {self._mark}")
+            self._file.execute(f"PRAGMA user_version = {self._format}")
         if not self._reading:
             self._file.execute("COMMIT")
         version = self._file.execute("PRAGMA user_version").fetchone()[0]
-        if version != FORMAT:
+        if version != self._format:
             raise self._error(
-                f"is of format {version}, and this version of frot reads {FORMAT}; give another "
-                "path, or remove it to start anew"
+                f"is of format {version}, and this version of frot reads {self._format}; give "
+                "another path, or remove it to start anew"
             )
         rows = self._file.execute("SELECT name, value FROM about").fetchall()
-        found = {name: json.loads(value) for name, value in rows}
-        if found["kind"] != about["kind"]:
-            raise self._error(f"is a store of {found['kind']}, not of {about['kind']}")
-        if missing := [name for name in about if name not in found]:
+        known = {name: json.loads(value) for name, value in rows}
+        if known["kind"] != about["kind"]:
+            raise self._error(f"is a store of {known['kind']}, not of {about['kind']}")
+        if missing := [name for name in about if name not in known]:
             raise self._error(f"does not say its {missing[0]}; remove it to start anew")
-        return found
+        return known
 
 
-def open_checkpoint(path: str | os.PathLike[str], fingerprint: str) -> Store:
+def open_checkpoint(path: str | os.PathLike[str], fingerprint: str, wait: float = 30.0) -> Store:
     """Open, or begin, the store of one piece of work: arrays by the number of the task.
 
     The `fingerprint` is of the inputs and options; a file of other work is refused.
     """
     about = {"fingerprint": fingerprint}
-    kept = Store(path, "numbered tasks", about, name="checkpoint")
+    kept = Store(path, "numbered tasks", about, name="checkpoint", wait=wait)
     if kept.about["fingerprint"] != fingerprint:
         kept.close()
         raise InputError(
@@ -251,7 +245,7 @@ def _packed(value: Any) -> bytes:
 def _unpacked(content: bytes) -> Any:
     # No JSON begins with the first byte of NumPy's.
     if content.startswith(np.lib.format.MAGIC_PREFIX):
-        return np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
+        return read_array(io.BytesIO(content), len(content))
     return json.loads(content)
 
 

@@ -6,14 +6,16 @@ Whatever a user passes for numbers comes out as float64, or stays in its own arr
 from __future__ import annotations
 
 import difflib
+import inspect
 import math
-from collections.abc import Iterable, Mapping, Set, Sized
+from collections.abc import Callable, Iterable, Mapping, Set, Sized
 from decimal import Decimal
 from fractions import Fraction
+from functools import wraps
 from itertools import islice
 from math import fsum
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -79,10 +81,10 @@ def check_two_clouds(X: Any, Y: Any) -> tuple[Any, Any, tuple[str, ...] | None]:
             f"X, Y: have {X.shape[1]} and {Y.shape[1]} features; they must be the same ones"
         )
     if x_names is not None and y_names is not None and x_names != y_names:
-        for one, names, others in (("X", x_names, set(y_names)), ("Y", y_names, set(x_names))):
+        for side, names, others in (("X", x_names, set(y_names)), ("Y", y_names, set(x_names))):
             if lone := [name for name in names if name not in others]:
                 raise InputError(
-                    f"X, Y: have different columns; only {one} has {brief(lone[0])}, for one: "
+                    f"X, Y: have different columns; only {side} has {brief(lone[0])}, for one: "
                     "keep those that both have"
                 )
         raise InputError("X, Y: have different columns; reorder one by the other, Y[X.columns]")
@@ -184,8 +186,8 @@ def check_masses(a: Any, b: Any, normalise: bool) -> None:
     if np.isfinite(difference) and abs(difference) > MASS_TOLERANCE * max(abs(left), abs(right)):
         raise InputError(
             f"a, b: the masses differ by {difference:+.6g} ({left:.6g} against "
-            f"{right:.6g}); pass normalise_weights=True to make each sum to one, or tau=... to "
-            "let mass go"
+            f"{right:.6g}); pass normalise_weights=True to make each sum to one, or tau=... "
+            "or mass=... to let mass go"
         )
 
 
@@ -239,8 +241,8 @@ def _labels(names: Any, count: int, name: str, of: str) -> tuple[str, ...]:
     # One more than there should be is enough to tell.
     labels = tuple(islice(given, count + 1))
     if len(labels) != count:
-        found = len(given) if isinstance(given, Sized) else "more or fewer"
-        raise InputError(f"{name}: {found} names for {count} {of}; give one for each")
+        given_count = len(given) if isinstance(given, Sized) else "more or fewer"
+        raise InputError(f"{name}: {given_count} names for {count} {of}; give one for each")
     if odd := [label for label in labels if not isinstance(label, str | Real | np.bool_)]:
         raise InputError(f"{name}: {brief(odd[0])} is not a name; use text")
     return tuple(map(str, labels))
@@ -360,6 +362,17 @@ def check_metric(metric: Any, more: Iterable[str] = ()) -> Any:
     )
 
 
+def metric_name(metric: Any) -> str:
+    """Return what a result calls a metric: a function by its name.
+
+    Examples
+    --------
+    >>> metric_name("cosine"), metric_name(len)
+    ('cosine', 'len')
+    """
+    return metric if isinstance(metric, str) else getattr(metric, "__name__", repr(metric))
+
+
 # Kinds of NumPy's that are no numbers, and what to do about them.
 OTHER_KINDS = {
     "c": "is complex; pass its real part or its modulus",
@@ -407,7 +420,10 @@ def all_finite(array: Any) -> bool:
     if isinstance(array, np.ndarray):
         return bool(np.isfinite(array).all())
     xp = namespace(array)
-    return bool(xp.all(xp.isfinite(array)))
+    if 0 in array.shape or not xp.isdtype(array.dtype, "real floating"):
+        return bool(xp.all(xp.isfinite(array)))
+    # NaN is the least and the largest of what it is among: no array of flags is made.
+    return all(bool(xp.isfinite(end)) for end in xp.ends(array))
 
 
 def check_finite(array: Any, name: str) -> None:
@@ -479,5 +495,49 @@ def _refuse_objects(array: np.ndarray, name: str) -> None:
 
 
 def _first(wrong: np.ndarray, name: str) -> str:
-    where = ", ".join(str(int(at)) for at in np.argwhere(wrong)[0])
+    where = ", ".join(str(int(index)) for index in np.argwhere(wrong)[0])
     return f"{name}[{where}]" if where else name
+
+
+# American spellings of arguments that are spelt the British way.
+SECOND_NAMES = {
+    "normalise": "normalize",
+    "normalise_weights": "normalize_weights",
+    "colour": "color",
+}
+
+Call = TypeVar("Call", bound=Callable[..., Any])
+
+
+def second_names(call: Call) -> Call:
+    """Let a function take its arguments by their American spelling too.
+
+    The signature that `inspect` and type checkers see keeps the first names.
+
+    Examples
+    --------
+    >>> @second_names
+    ... def draw(n, colour="red"):
+    ...     return n, colour
+    >>> draw(3, color="blue")
+    (3, 'blue')
+    >>> draw(3, colour="red", color="blue")
+    Traceback (most recent call last):
+    ...
+    TypeError: draw() got colour and color, which are one argument
+    """
+    parameters = inspect.signature(call).parameters
+    passes_on = any(side.kind is side.VAR_KEYWORD for side in parameters.values())
+    second = {new: old for old, new in SECOND_NAMES.items() if passes_on or old in parameters}
+
+    @wraps(call)
+    def run(*args: Any, **given: Any) -> Any:
+        for name in second.keys() & given.keys():
+            if second[name] in given:
+                raise TypeError(
+                    f"{call.__name__}() got {second[name]} and {name}, which are one argument"
+                )
+            given[second[name]] = given.pop(name)
+        return call(*args, **given)
+
+    return run  # pyright: ignore[reportReturnType]

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import Home, adopt, device_room, find_home, is_foreign, to_numpy
-from frot._base.contract import check_batch_range
+from frot._base.contract import check_batch_range, check_not_beyond
 from frot._base.errors import InputError, brief, warn_caller
-from frot._base.spelling import second_names
 from frot._base.stopping import check_limits, deadline
 from frot._base.validate import (
     check_choice,
@@ -19,16 +18,18 @@ from frot._base.validate import (
     check_points,
     check_weights,
     read_numbers,
+    second_names,
 )
 from frot.api.batch_result import BatchResult
 from frot.api.batch_work import BatchWork
-from frot.api.run import warn_if_members_are_destroyed
+from frot.api.kept_mass import warn_if_members_are_destroyed
 from frot.costs import MEMORY_BUDGET, METRICS, FactoredMetric
-from frot.costs.build import points_geometry
-from frot.costs.geometry import Geometry, stand_ins, take_members
+from frot.costs.build import points_costs
+from frot.costs.points import stand_ins, take_members
+from frot.costs.protocol import Costs
 from frot.groups.groups import Groups
 from frot.problem.adversary import GivenSet, SimplexFamily
-from frot.problem.terms import (
+from frot.problem.options import (
     DEFAULT_EPS,
     Relative,
     amount_at,
@@ -36,11 +37,11 @@ from frot.problem.terms import (
     check_amount,
     check_tau,
 )
-from frot.solvers.sinkhorn.absent import potentials_at
-from frot.solvers.sinkhorn.certificate import proving
-from frot.solvers.sinkhorn.dense import DenseEngine, dense_bytes
-from frot.solvers.sinkhorn.run import SINGLE_TO
-from frot.solvers.sinkhorn.terms import BatchTerms
+from frot.solvers.entropic.certificate import proving
+from frot.solvers.entropic.dense import DenseEngine, dense_bytes
+from frot.solvers.entropic.entropic import SINGLE_TO
+from frot.solvers.entropic.entropic_problem import EntropicProblem
+from frot.solvers.entropic.kernel import potentials_at
 
 
 @second_names
@@ -135,24 +136,28 @@ def solve_batch(
     place = home or Home.of(np.zeros(1))
     shares = (a, b) if prices is None else tuple(w / w.sum(axis=1, keepdims=True) for w in (a, b))
     with np.errstate(over="ignore", invalid="ignore"):
-        geometry, true = batch_geometry(X, Y, parsed, METRICS[metric], place, shares)
-        means = to_numpy(geometry.product(*map(place.double().bring, shares)))
+        costs, true = batch_costs(X, Y, parsed, METRICS[metric], place, shares)
+        means = to_numpy(costs.product(*map(place.double().bring, shares)))
         level = means.mean(axis=1)
-        largest = to_numpy(geometry.peaks()).max(axis=1)
+        largest = to_numpy(costs.peaks).max(axis=1)
     check_batch_range(level, largest, np.ones(count), "X[{index}], Y[{index}]")
     etas, epss = (np.broadcast_to(amount_at(x, level), (count,)) for x in (eta, eps))
     if not (epss > 0.0).all():
-        at = int(np.argmin(epss))
-        raise InputError(f"X[{at}], Y[{at}]: all costs are zero, so eps is; pass eps as a number")
+        index = int(np.argmin(epss))
+        who = f"X[{index}], Y[{index}]"
+        raise InputError(f"{who}: all costs are zero, so eps is; pass eps as a number")
     check_batch_range(level, largest, epss, "X[{index}], Y[{index}]")
+    check_not_beyond("eta", etas, level, "costs of X[{index}], Y[{index}]")
     held = max(1, min(count, int(memory_budget // dense_bytes(n, m)))) * dense_bytes(n, m)
     way = "pass a smaller memory_budget, for fewer members at once, or use frot.solve, one by one"
     taus = tuple(amount_at(price, level) for price in prices or (np.inf, np.inf))
+    for price in taus:
+        check_not_beyond("tau", price, level, "costs of X[{index}], Y[{index}]")
     with device_room("X, Y", held, way):
         result = run_batch(
-            (geometry, true), (a, b), weights.having(0.0, log_prior), (etas, epss), means, parsed,
+            (costs, true), (a, b), weights.having(0.0, log_prior), (etas, epss), means, parsed,
             home, BatchWork(*limits, begin), memory_budget,
-            tau=taus,
+            tau=taus, metric=metric,
         )  # fmt: skip
     _warn(result, limits.tol)
     if prices is not None:
@@ -163,7 +168,7 @@ def solve_batch(
 
 
 def run_batch(
-    geometries: tuple[Geometry, Geometry],
+    both_costs: tuple[Costs, Costs],
     weights: tuple[np.ndarray, np.ndarray],
     adversary: SimplexFamily,
     amounts: tuple[np.ndarray, np.ndarray],
@@ -175,39 +180,44 @@ def run_batch(
     symmetric: bool = False,
     start: tuple[np.ndarray, np.ndarray] | None = None,
     tau: tuple[Any, ...] = (np.inf, np.inf),
+    metric: str = "",
 ) -> BatchResult:
     """Solve a batch that has been checked.
 
-    `geometries` are the costs to solve and those of the points' true places, `amounts` are eta and
+    `both_costs` are the costs to solve and those of the points' true places, `amounts` are eta and
     eps, `means` the groups' mean costs, (B, L), and `start` weights and potentials to begin with.
     Prices `tau` of the two sides, of all members or of each, are infinite where mass is kept.
     """
     (etas, epss), place = amounts, home or Home.of(np.zeros(1))
-    geometry, true = geometries
+    costs, true = both_costs
     level = means.mean(axis=1)
-    count, _, n, m = geometry.shape
+    count, _, n, m = costs.shape
     # Proofs are in double precision all the same, and what single cannot settle is taken up there.
     small = place.dtype == place.xp.float32 or work.aim.sweeps >= SINGLE_TO
-    terms = BatchTerms.of(
-        geometry.home.double(), *weights, adversary, epss, means, etas, symmetric, (tau[0], tau[1])
+    problem = EntropicProblem.of(
+        costs.home.double(), *weights, adversary, epss, means, etas, symmetric, (tau[0], tau[1])
     )
-    search = geometry.single() if small and terms.single_safe else geometry
-    terms = terms.at(search.home)
+    if work.aim.gradient is not None:
+        # Gradients are estimated where the search is, which does not see what single precision does
+        # to potentials: over eps, that is mass in wrong columns.
+        small = small and problem.blur <= work.aim.sweeps
+    search = costs.single() if small and problem.single_safe else costs
+    problem = problem.to(search.home)
     per_part = max(1, int(memory_budget // dense_bytes(n, m)))
-    whole = DenseEngine(search, terms, geometry)
+    whole = DenseEngine(search, problem, costs)
     with deadline(work.time_limit):
         for first in range(0, count, per_part):
             work.run(whole, np.arange(first, min(first + per_part, count)), start)
         proof = work.assembled(count)
     potentials = proving(whole.double(), proof.f, proof.g)
-    if true is not geometry:
-        potentials = potentials_at(true, whole.double().terms, proof.alpha, *potentials)
+    if true is not costs:
+        potentials = potentials_at(true, whole.double().problem, proof.alpha, *potentials)
     return BatchResult(
-        status=tuple(work.status[at] for at in range(count)),
+        status=tuple(work.status[index] for index in range(count)),
         proof=proof,
         duals=potentials,
         engine=whole.double(),
-        iterations=tuple(work.iterations[at] for at in range(count)),
+        iterations=tuple(work.iterations[index] for index in range(count)),
         time=time.perf_counter() - work.begin,
         eta=etas,
         eps=epss,
@@ -215,13 +225,16 @@ def run_batch(
         groups=groups,
         solver=work.name,
         home=home,
+        metric=metric,
+        adversary=adversary.describe(),
+        tol=work.tol,
     )
 
 
 def _warn(result: BatchResult, tol: float) -> None:
     late = [index for index, status in enumerate(result.status) if not status.ok]
     if late:
-        worst = max(late, key=lambda at: result.gap[at])
+        worst = max(late, key=lambda index: result.gap[index])
         warn_caller(
             f"{result.solver}: {len(late)} of {len(result)} members did not reach {tol:.1e}; the "
             f"worst is member {worst} with gap {result.gap[worst]:.1e} "
@@ -234,7 +247,7 @@ def batch_home(**arguments: Any) -> Home | None:
     arrays = {}
     for name, value in arguments.items():
         if isinstance(value, list | tuple):
-            arrays |= {f"{name}[{at}]": member for at, member in enumerate(value)}
+            arrays |= {f"{name}[{index}]": member for index, member in enumerate(value)}
         else:
             arrays[name] = value
     return find_home(**arrays)
@@ -250,15 +263,15 @@ def _adopt_members(batch: Any, name: str) -> Any:
 def batch_points(points: Any, name: str, home: Home | None) -> Any:
     """Return points as one array (B, n, d); a member that is bad is named."""
     whole = getattr(points, "ndim", None) == 3
-    listed = [points[at, ...] for at in range(points.shape[0])] if whole else _listed(points, name)
+    listed = [points[k, ...] for k in range(points.shape[0])] if whole else _listed(points, name)
     if not listed:
         raise InputError(f"{name}: has no members; pass an array of shape (B, n, d)")
-    checked = [check_points(member, f"{name}[{at}]")[0] for at, member in enumerate(listed)]
+    checked = [check_points(member, f"{name}[{index}]")[0] for index, member in enumerate(listed)]
     shapes = [tuple(member.shape) for member in checked]
-    for at, shape in enumerate(shapes):
+    for index, shape in enumerate(shapes):
         if shape != shapes[0]:
             raise InputError(
-                f"{name}[{at}]: has shape {shape}, but {name}[0] has {shapes[0]}; members of a "
+                f"{name}[{index}]: has shape {shape}, but {name}[0] has {shapes[0]}; members of a "
                 "batch have the same shape"
             )
     if home is None:
@@ -287,20 +300,20 @@ def batch_weights(
     if len(host) != count:
         raise InputError(f"{name}: {len(host)} members of weights for a batch of {count}")
     rows = [
-        check_weights(row, size, f"{name}[{at}]", normalise, any_mass)
-        for at, row in enumerate(host)
+        check_weights(row, size, f"{name}[{index}]", normalise, any_mass)
+        for index, row in enumerate(host)
     ]
     return np.stack(rows)
 
 
-def batch_geometry(
+def batch_costs(
     X: Any, Y: Any, groups: Groups, metric: FactoredMetric, home: Home, weights: tuple[Any, Any]
-) -> tuple[Geometry, Geometry]:
+) -> tuple[Costs, Costs]:
     """The costs of the members, with points of no weight where others are; and as they are."""
-    true = points_geometry(X, Y, groups, metric, home, weights, named=True)
+    true = points_costs(X, Y, groups, metric, weights, named=True)
     places_x, places_y = (stand_ins(part) for part in weights)
     if places_x is None and places_y is None:
         return true, true
     moved_x = X if places_x is None else take_members(home, X, places_x)
     moved_y = Y if places_y is None else take_members(home, Y, places_y)
-    return points_geometry(moved_x, moved_y, groups, metric, home, weights, named=True), true
+    return points_costs(moved_x, moved_y, groups, metric, weights, named=True), true

@@ -1,11 +1,10 @@
-"""`BatchResult`: what `solve_batch` returns, how it is saved, and what is read back."""
+"""`BatchResult`: what `solve_batch` returns."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,21 +12,15 @@ import numpy as np
 from frot._base.arrays import Home, read_only, to_numpy
 from frot._base.contract import gap_floor, relative_gap
 from frot._base.errors import require
-from frot._base.files import write_archive
-from frot.costs import DeviceCosts
 from frot.groups.groups import Groups
 from frot.plans.lazy import LazyPlan
 from frot.plans.plan import Plan
 from frot.problem.adversary import simplex_of
-from frot.problem.marginals import Marginals
-from frot.problem.problem import Problem
-from frot.problem.result import Progress, Result, Status, arrays_of_groups, groups_in
-from frot.solvers.sinkhorn.certificate import Certificate
-from frot.solvers.sinkhorn.dense import DenseEngine
-from frot.solvers.sinkhorn.kernel import Gibbs
-
-# Rows in a notebook; more would not be read.
-SHOWN = 8
+from frot.problem.problem import Marginals, Problem
+from frot.problem.result import Progress, Result, Status, package_version
+from frot.solvers.entropic.certificate import Certificate
+from frot.solvers.entropic.dense import DenseEngine
+from frot.solvers.entropic.kernel import Gibbs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,10 +40,10 @@ class BatchResult(Sequence[Result]):
     >>> import numpy as np, frot
     >>> rng = np.random.default_rng(0)
     >>> X, Y = rng.normal(size=(3, 5, 2)), rng.normal(size=(3, 6, 2))
-    >>> found = frot.solve_batch(X, Y, eta=0.1, eps=0.1)
-    >>> len(found), found.value.shape, found[0].status
+    >>> batch = frot.solve_batch(X, Y, eta=0.1, eps=0.1)
+    >>> len(batch), batch.value.shape, batch[0].status
     (3, (3,), Status.CONVERGED)
-    >>> found
+    >>> batch
     BatchResult(3 members: 3 CONVERGED; value 0.5753 to 3.319, largest gap ...)
     """
 
@@ -66,6 +59,10 @@ class BatchResult(Sequence[Result]):
     groups: Groups
     solver: str
     home: Home | None
+    metric: str = ""
+    adversary: str = ""
+    tol: float | None = None
+    version: str = field(default_factory=package_version)
 
     def __post_init__(self) -> None:
         for name in ("eta", "eps", "mean_cost"):
@@ -103,48 +100,9 @@ class BatchResult(Sequence[Result]):
             **{name: getattr(self, name) for name in ("value", "lower", "upper", "gap")},
             "status": [status.name for status in self.status],
             "iterations": self.iterations,
-            **{f"alpha_{name}": alpha[:, at] for at, name in enumerate(self.groups.names)},
+            **{f"alpha_{name}": alpha[:, index] for index, name in enumerate(self.groups.names)},
         }
         return require("pandas", "tables").DataFrame(columns)
-
-    def save(self, path: str | Path) -> Path:
-        """Write the batch to an .npz file, with all plans; `frot.load` reads it back.
-
-        Examples
-        --------
-        >>> import numpy as np, frot, pathlib, tempfile
-        >>> X, Y = np.random.default_rng(0).normal(size=(2, 3, 5, 2))
-        >>> found = frot.solve_batch(X, Y, eps=0.1)
-        >>> again = frot.load(found.save(pathlib.Path(tempfile.mkdtemp()) / "batch.npz"))
-        >>> bool((again.value == found.value).all())
-        True
-        """
-        return write_archive(path, "batch", arrays_of(self))
-
-    def _repr_html_(self) -> str:
-        from frot.show.page import card
-
-        shown = range(min(len(self), SHOWN))
-        alpha, gap = to_numpy(self.alpha), self.gap
-        rows = [
-            [
-                at,
-                *(float(array[at]) for array in (self.value, self.lower, self.upper)),
-                f"{gap[at]:.1e}",
-                str(self.status[at]),
-                self.groups.names[int(alpha[at].argmax())],
-            ]
-            for at in shown
-        ]
-        heads = ["", "value", "lower", "upper", "gap", "status", "heaviest group"]
-        facts = [
-            ("groups", f"{len(self.groups):,}"),
-            ("solver", f"{self.solver}, {self.time:.3g} s"),
-            ("largest gap", f"{gap.max():.1e}"),
-        ]
-        left = len(self) - len(shown)
-        note = f"and {left:,} more" if left else ""
-        return card(f"Batch of {len(self):,} transports", facts, heads, rows, note)
 
     @property
     def value(self) -> np.ndarray:
@@ -181,10 +139,11 @@ class BatchResult(Sequence[Result]):
         """Relative gaps, (B,)."""
         gaps = np.empty(len(self))
         for index, (lower, upper) in enumerate(zip(self.lower, self.upper, strict=True)):
-            owed = self._owed(index)
-            scales = float(self.eta[index]), float(self.eps[index]), *owed.get("tau", ())
-            mass, mean = min(owed.get("totals", (1.0,))), float(self.mean_cost[index])
-            gaps[index] = relative_gap(float(lower), float(upper), mass * gap_floor(mean, *scales))
+            scales = float(self.eta[index]), float(self.eps[index])
+            if self.engine.problem.unbalanced:
+                scales = (*scales, *self._prices(index))
+            floor = gap_floor(float(self.mean_cost[index]), *scales) * min(self._totals(index))
+            gaps[index] = relative_gap(float(lower), float(upper), floor)
         return read_only(gaps)
 
     def plans(self) -> Any:
@@ -194,12 +153,19 @@ class BatchResult(Sequence[Result]):
         plans += proof.left[:, :, None] * proof.right[:, None, :]
         return plans
 
+    def blocks(self) -> Iterator[tuple[slice, Any]]:
+        """Yield blocks of rows of the plans, each of shape (B, r, m), in double precision."""
+        proof = self.proof
+        weight, left, right = proof.weight[:, None, None], proof.left, proof.right
+        for part, block in self._gibbs.batches(self.engine.parts):
+            yield part, weight * block + left[:, part, None] * right[:, None, :]
+
     def products(self, U: Any, V: Any) -> tuple[Any, Any]:
         """Return ``plans @ V``, (B, n, k), and ``plans^T @ U``, (B, m, k), without the plans.
 
         U, (B, n, k), or V, (B, m, k), may be None; its product is then None.
         """
-        xp, proof = self.engine.terms.home.xp, self.proof
+        xp, proof = self.engine.problem.home.xp, self.proof
         turn, parts = xp.matrix_transpose, []
         ahead: Any = None
         back: Any = None
@@ -207,8 +173,8 @@ class BatchResult(Sequence[Result]):
             if V is not None:
                 parts.append(block @ V)
             if U is not None:
-                found = turn(block) @ U[:, part, :]
-                back = found if back is None else back + found
+                product = turn(block) @ U[:, part, :]
+                back = product if back is None else back + product
         weight, left, right = proof.weight[:, None, None], proof.left, proof.right
         if V is not None:
             ahead = weight * xp.concat(parts, axis=1)
@@ -220,22 +186,22 @@ class BatchResult(Sequence[Result]):
     @property
     def _gibbs(self) -> Gibbs:
         proof = self.proof
-        return Gibbs(self.engine.geometry, self.engine.terms, proof.alpha, proof.g, proof.thin)
+        return Gibbs(self.engine.costs, self.engine.problem, proof.alpha, proof.g, proof.thin)
 
-    def _plan(self, at: int) -> Plan:
+    def _plan(self, index: int) -> Plan:
         """The plan of one member."""
-        row, proof, terms = slice(at, at + 1), self.proof, self.engine.terms
-        alone = terms.home.indices([at])
+        row, proof, problem = slice(index, index + 1), self.proof, self.engine.problem
+        alone = problem.home.indices([index])
         gibbs = Gibbs(
-            self.engine.geometry.members(alone),
-            terms.members(alone),
+            self.engine.costs.members(alone),
+            problem.members(alone),
             proof.alpha[row, :],
             proof.g[row, :],
             proof.thin[row, :],
             crowd=len(self),
         )
-        rank = (proof.left[at, :], proof.right[at, :])
-        return LazyPlan([(float(proof.weight[at]), gibbs)], [rank])
+        rank = (proof.left[index, :], proof.right[index, :])
+        return LazyPlan([(float(proof.weight[index]), gibbs)], [rank])
 
     def _out(self, array: Any) -> Any:
         if self.home is None:
@@ -250,140 +216,64 @@ class BatchResult(Sequence[Result]):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return [self[at] for at in range(*index.indices(len(self)))]
-        at = range(len(self))[index]
+            return [self[k] for k in range(*index.indices(len(self)))]
+        index = range(len(self))[index]
         proof = self.proof
-        lower, upper = float(self.lower[at]), float(self.upper[at])
-        now = Progress(self.iterations[at], self.time, lower, upper, float(self.gap[at]))
+        owed: dict[str, Any] = {}
+        if self.engine.problem.unbalanced:
+            owed = {"tau": self._prices(index), "totals": self._totals(index)}
+        lower, upper = float(self.lower[index]), float(self.upper[index])
+        now = Progress(self.iterations[index], self.time, lower, upper, float(self.gap[index]))
         return Result(
-            value=float(self.value[at]),
+            value=float(self.value[index]),
             lower=lower,
             upper=upper,
-            status=self.status[at],
-            alpha=proof.alpha[at, :],
-            phi=proof.phi[at, :],
-            plan=self._plan(at),
-            potentials=(self.duals[0][at, :], self.duals[1][at, :]),
-            mean_cost=float(self.mean_cost[at]),
+            status=self.status[index],
+            alpha=proof.alpha[index, :],
+            phi=proof.phi[index, :],
+            plan=self._plan(index),
+            potentials=(self.duals[0][index, :], self.duals[1][index, :]),
+            mean_cost=float(self.mean_cost[index]),
             names=self.groups.names,
             solver=self.solver,
-            iterations=self.iterations[at],
+            iterations=self.iterations[index],
             time=self.time,
             history=(now,),
-            eta=float(self.eta[at]),
-            eps=float(self.eps[at]),
+            eta=float(self.eta[index]),
+            eps=float(self.eps[index]),
             groups=self.groups,
-            **self._without_eps(at),
-            **self._owed(at),
+            metric=self.metric,
+            adversary=self.adversary,
+            tol=self.tol,
+            version=self.version,
+            problem=self._problem(index),
+            **owed,
         ).at(self.home)
 
-    def _without_eps(self, at: int) -> dict[str, Any]:
-        """What a member's interval without eps is computed from, if it is asked for."""
-        terms, geometry = self.engine.terms, self.engine.geometry
-        home = terms.home
-        prior = None if terms.log_prior is None else to_numpy(terms.log_prior)[0]
+    def _problem(self, index: int) -> Problem:
+        """The problem of one member, from which its interval without eps is computed if asked."""
+        problem = self.engine.problem
+        prior = None if problem.log_prior is None else to_numpy(problem.log_prior)[0]
+        return Problem(
+            self.engine.costs.member(index),
+            to_numpy(problem.a[index, :]),
+            to_numpy(problem.b[index, :]),
+            adversary=simplex_of(problem.k, float(self.eta[index]), prior),
+            eps=float(self.eps[index]),
+            marginals=Marginals(*self._prices(index)),
+        )
+
+    def _prices(self, index: int) -> tuple[float, float]:
+        """What one member pays for mass of either side, infinite where all is kept."""
+        problem = self.engine.problem
         tau_a, tau_b = (
-            np.inf if price is None else float(price[at, 0]) for price in (terms.tau_a, terms.tau_b)
+            np.inf if price is None else float(price[index, 0])
+            for price in (problem.tau_a, problem.tau_b)
         )
-        problem = Problem(
-            DeviceCosts(geometry.members(home.indices([at])), home),
-            to_numpy(terms.a[at, :]),
-            to_numpy(terms.b[at, :]),
-            adversary=simplex_of(terms.k, float(self.eta[at]), prior),
-            eps=float(self.eps[at]),
-            marginals=Marginals(tau_a, tau_b),
-        )
-        return {"problem": problem}
+        return tau_a, tau_b
 
-    def _owed(self, at: int) -> dict[str, Any]:
-        """What a member's marginals are worth, where they need not be kept."""
-        terms = self.engine.terms
-        if not terms.soft:
-            return {}
-        prices = (terms.tau_a, terms.tau_b)
-        tau = tuple(np.inf if price is None else float(price[at, 0]) for price in prices)
-        totals = tuple(float(to_numpy(side[at, :]).sum()) for side in (terms.a, terms.b))
-        return {"tau": tau, "totals": totals}
-
-
-NUMBERS = ("eta", "eps", "mean_cost")
-PROVEN = ("value", "lower", "upper", "alpha", "phi")
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SavedBatch(BatchResult):
-    """A batch from a file: its plans are arrays, and it needs no costs to make them."""
-
-    dense: np.ndarray | None = None
-    plain: np.ndarray | None = None
-    owed: tuple[dict[str, Any], ...] = ()
-
-    def plans(self) -> np.ndarray:
-        """Return all plans as one fresh array of shape (B, n, m)."""
-        assert self.dense is not None
-        return self.dense.copy()
-
-    def _plan(self, at: int) -> Plan:
-        """One of them."""
-        assert self.dense is not None
-        return Plan(self.dense[at])
-
-    def _without_eps(self, at: int) -> dict[str, Any]:
-        """It was computed when the batch was saved."""
-        assert self.plain is not None
-        return {"plain": tuple(self.plain[at].tolist())}
-
-    def products(self, U: Any, V: Any) -> tuple[Any, Any]:
-        """Return ``plans @ V`` and ``plans^T @ U``; None for what is not given."""
-        plans = self.plans()
-        ahead = None if V is None else plans @ V
-        return ahead, None if U is None else plans.transpose(0, 2, 1) @ U
-
-    def _owed(self, at: int) -> dict[str, Any]:
-        return self.owed[at]
-
-
-def arrays_of(batch: BatchResult) -> dict[str, Any]:
-    """Return all of a batch as arrays by name."""
-    f, g = batch.duals
-    owed = [batch._owed(at) for at in range(len(batch))]
-    return {
-        "status": np.array([status.name for status in batch.status]),
-        "iterations": batch.iterations,
-        "time": batch.time,
-        "solver": batch.solver,
-        "f": to_numpy(f),
-        "g": to_numpy(g),
-        "plans": to_numpy(batch.plans()),
-        "plain": np.array([one.unregularised for one in batch]),
-        **{name: getattr(batch, name) for name in NUMBERS},
-        **{name: to_numpy(getattr(batch.proof, name)) for name in PROVEN},
-        **{name: np.array([one[name] for one in owed]) for name in owed[0]},
-        **arrays_of_groups(batch.groups),
-    }
-
-
-def rebuilt(arrays: Mapping[str, np.ndarray]) -> SavedBatch:
-    """Make the batch that `arrays_of` took apart."""
-    proof = dict.fromkeys((field.name for field in fields(Certificate)), None)
-    proof |= {name: arrays[name] for name in PROVEN}
-    prices = [name for name in ("tau", "totals") if name in arrays]
-    count = len(arrays["status"])
-    engine: Any = None
-    return SavedBatch(
-        status=tuple(Status[name] for name in arrays["status"].tolist()),
-        proof=Certificate(**proof),
-        duals=(arrays["f"], arrays["g"]),
-        dense=arrays["plans"],
-        plain=arrays["plain"],
-        engine=engine,
-        iterations=tuple(arrays["iterations"].tolist()),
-        time=float(arrays["time"]),
-        groups=groups_in(arrays),
-        solver=str(arrays["solver"]),
-        home=None,
-        owed=tuple(
-            {name: tuple(arrays[name][at].tolist()) for name in prices} for at in range(count)
-        ),
-        **{name: arrays[name] for name in NUMBERS},
-    )
+    def _totals(self, index: int) -> tuple[float, float]:
+        """What the weights of one member's sides sum to."""
+        problem = self.engine.problem
+        a, b = to_numpy(problem.a[index, :]), to_numpy(problem.b[index, :])
+        return float(a.sum()), float(b.sum())

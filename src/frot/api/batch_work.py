@@ -8,14 +8,14 @@ import numpy as np
 
 from frot._base.arrays import Home, to_numpy
 from frot._base.contract import gap_floor, relative_gap
-from frot._base.stopping import DeadlineError, no_deadline
+from frot._base.stopping import DeadlineError
 from frot.problem.bounds import is_rounding, refuse_contradiction
 from frot.problem.result import Status
-from frot.solvers.sinkhorn.ascent import Aim, Ascent
-from frot.solvers.sinkhorn.certificate import Certificate, certify, certify_product
-from frot.solvers.sinkhorn.dense import DenseEngine
-from frot.solvers.sinkhorn.engine import take
-from frot.solvers.sinkhorn.terms import BatchTerms
+from frot.solvers.entropic.ascent import Aim, Ascent
+from frot.solvers.entropic.certificate import Certificate, certify, certify_start
+from frot.solvers.entropic.dense import DenseEngine
+from frot.solvers.entropic.entropic_problem import EntropicProblem
+from frot.solvers.entropic.point import take
 
 # Members that may be done are proven, and dropped, once they are this share of the work.
 DROP_AT = 0.2
@@ -60,8 +60,8 @@ class BatchWork:
 
         `start` are weights (B, L) and potentials (B, m) of all members of the batch to begin with.
         """
-        precise, groups = whole.double(), whole.geometry.shape[1]
-        self._floors = _gap_floors(precise.terms)
+        precise, groups = whole.double(), whole.costs.shape[1]
+        self._floors = _gap_floors(precise.problem)
         alpha, g = np.full((len(members), groups), 1.0 / groups), None
         if start is not None:
             alpha, g = (part[members] for part in start)
@@ -73,10 +73,10 @@ class BatchWork:
             self._stop(left, Status.STALLED, done)
         except DeadlineError:
             self._stop(members, Status.TIME_LIMIT, 0)
-        bare = np.array([at for at in members if at not in self._proofs], dtype=int)
+        bare = np.array([member for member in members if member not in self._proofs], dtype=int)
         if len(bare):
-            proof = certify_product(precise.members(precise.terms.home.indices(bare)))
-            self._proofs.update({int(at): (proof, row) for row, at in enumerate(bare)})
+            proof = certify_start(precise.members(precise.problem.home.indices(bare)))
+            self._proofs.update({int(member): (proof, row) for row, member in enumerate(bare)})
 
     def _gap(self, member: int, lower: float, upper: float) -> float:
         return relative_gap(lower, upper, float(self._floors[member]))
@@ -85,8 +85,8 @@ class BatchWork:
         self, whole: DenseEngine, members: np.ndarray, alpha: np.ndarray, g: np.ndarray | None
     ) -> Ascent:
         """Begin with weights and potentials of some members, (K, L) and (K, m)."""
-        home = whole.terms.home
-        if len(members) < whole.geometry.shape[0]:
+        home = whole.problem.home
+        if len(members) < whole.costs.shape[0]:
             whole = whole.members(home.indices(members))
         first = None if g is None else home.bring(g)
         return Ascent(whole, home.bring(alpha), first, tol=self.aim.sweeps)
@@ -108,7 +108,7 @@ class BatchWork:
             try:
                 rising = ascent.advance()
             except DeadlineError:
-                if ascent.at is not None:
+                if ascent.point is not None:
                     self._prove(ascent, members, everyone, done)
                 self._stop(members, Status.TIME_LIMIT, done)
                 raise
@@ -116,7 +116,10 @@ class BatchWork:
                 left = ~self._prove(ascent, members, everyone, done)
                 return members[left], done
             done += 1
-            near, ended = to_numpy(aim.near(ascent.engine.terms, ascent.at)), done >= self.max_iter
+            near, ended = (
+                to_numpy(aim.near(ascent.engine.problem, ascent.point)),
+                done >= self.max_iter,
+            )
             if not (ended or near.sum() > DROP_AT * len(near)):
                 continue
             left = ~self._prove(ascent, members, near | ended, done, near)
@@ -130,7 +133,7 @@ class BatchWork:
                 members = members[left]
                 if not len(members):
                     return members, done
-                ascent.keep(ascent.engine.terms.home.indices(np.flatnonzero(left)))
+                ascent.keep(ascent.engine.problem.home.indices(np.flatnonzero(left)))
 
     def _prove(
         self,
@@ -144,17 +147,16 @@ class BatchWork:
 
         Those that are `near` what was aimed at need no smaller gap than that.
         """
-        engine, at, rows = ascent.engine, ascent.at, np.flatnonzero(asked)
+        engine, point, rows = ascent.engine, ascent.point, np.flatnonzero(asked)
         assert isinstance(engine, DenseEngine)
         if len(rows) < len(members):
-            index = engine.terms.home.indices(rows)
-            engine, at = engine.members(index), take(engine.terms.home.xp, index, at)
+            index = engine.problem.home.indices(rows)
+            engine, point = engine.members(index), take(engine.problem.home.xp, index, point)
         within = np.zeros(len(members), dtype=bool)
         enough = np.full(len(members), self.tol)
         if near is not None:
             enough[near] = self.aim.proven
-        with no_deadline():
-            proof = certify(engine, at.alpha, at.g)
+        proof = certify(engine, point.alpha, point.g)
         within[rows] = self._judge(proof, members[rows], done, enough[rows], not ascent.single)
         return within
 
@@ -177,8 +179,8 @@ class BatchWork:
         )
         for row, member in enumerate(members.tolist()):
             if member in self._proofs:
-                known, at = self._proofs[member]
-                if float(known.upper[at] - known.lower[at]) < upper[row] - lower[row]:
+                known, old = self._proofs[member]
+                if float(known.upper[old] - known.lower[old]) < upper[row] - lower[row]:
                     continue
             self._proofs[member] = (proof, row)
             if self._gap(member, float(lower[row]), float(upper[row])) <= enough[row]:
@@ -205,20 +207,20 @@ class BatchWork:
             every = [getattr(proof, field.name) for proof in proofs]
             joined = every[0] if len(every) == 1 else home.xp.concat(every, axis=0)
             parts[field.name] = home.xp.take(joined, index, axis=0)
-        found = Certificate(**parts)
+        whole = Certificate(**parts)
         # What was proven without a step may be narrow enough.
-        ends = (to_numpy(found.lower).tolist(), to_numpy(found.upper).tolist())
+        ends = (to_numpy(whole.lower).tolist(), to_numpy(whole.upper).tolist())
         for member, (lower, upper) in enumerate(zip(*ends, strict=True)):
             refuse_contradiction(lower, upper, f"member {member}")
             stopped = self.status[member] in (Status.INTERRUPTED, Status.STOPPED)
             if not stopped and self._gap(member, lower, upper) <= self.tol:
                 self.status[member] = Status.CONVERGED
-        return found
+        return whole
 
 
-def _gap_floors(terms: BatchTerms) -> np.ndarray:
+def _gap_floors(problem: EntropicProblem) -> np.ndarray:
     """What the members' gaps are relative to at least, (B,); prices of mass are no scale here."""
-    mass = np.minimum(to_numpy(terms.a).sum(axis=1), to_numpy(terms.b).sum(axis=1))
-    means = to_numpy(terms.sizes).mean(axis=1).tolist()
-    etas, epss = (to_numpy(amount)[:, 0].tolist() for amount in (terms.eta, terms.eps))
+    mass = np.minimum(to_numpy(problem.a).sum(axis=1), to_numpy(problem.b).sum(axis=1))
+    means = to_numpy(problem.sizes).mean(axis=1).tolist()
+    etas, epss = (to_numpy(amount)[:, 0].tolist() for amount in (problem.eta, problem.eps))
     return mass * np.array(list(map(gap_floor, means, etas, epss)))

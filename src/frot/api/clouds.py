@@ -42,6 +42,14 @@ class Clouds(NamedTuple):
         """Points in each cloud, (N,)."""
         return np.array([len(cloud.points) for cloud in self.members])
 
+    def lightest(self, any_mass: bool) -> np.ndarray:
+        """The weights of the cloud that weighs least, where these sum to `any_mass`."""
+        sides = [
+            check_weights(cloud.weights, len(cloud.points), cloud.name, not any_mass, any_mass)
+            for cloud in self.members
+        ]
+        return min(sides, key=np.sum)
+
 
 def check_clouds(
     clouds: Any,
@@ -86,22 +94,20 @@ def check_clouds(
 
 def check_same_features(first: Clouds, second: Clouds) -> None:
     """Refuse clouds of other features than the first's."""
-    one, other = first.members[0].name, second.members[0].name
+    own, its = first.members[0].name, second.members[0].name
     if first.width != second.width:
         raise InputError(
-            f"{other}: has {second.width} features and {one} has {first.width}; they must be the "
+            f"{its}: has {second.width} features and {own} has {first.width}; they must be the "
             "same ones"
         )
     if None not in (first.columns, second.columns) and first.columns != second.columns:
-        raise InputError(
-            f"{other}: has other columns than {one}; reorder them, {other}[{one}.columns]"
-        )
+        raise InputError(f"{its}: has other columns than {own}; reorder them, {its}[{own}.columns]")
 
 
 def refuse_clouds_as_groups(groups: Any) -> None:
     """Refuse the second clouds of a call that is written as SciPy's `cdist` is."""
     listed = groups if isinstance(groups, list | tuple) else ()
-    if getattr(groups, "ndim", 0) == 3 or any(getattr(one, "ndim", 0) == 2 for one in listed):
+    if getattr(groups, "ndim", 0) == 3 or any(getattr(item, "ndim", 0) == 2 for item in listed):
         raise InputError("groups: are clouds; clouds to compare with are given by name: others=...")
 
 

@@ -7,12 +7,9 @@ import numpy as np
 from frot._base.errors import InputError, warn_caller
 from frot._base.stopping import DeadlineError
 from frot.costs import Costs
-from frot.costs.protocol import UNIT
+from frot.costs.build import mean_scales
 from frot.problem.bounds import c_transforms
 from frot.solvers.oracles import NetworkSimplex
-
-# Share of the mean cost from which on a group's optimum is not known.
-KNOWN = 1e-6
 
 
 def normalise_costs(costs: Costs, a: np.ndarray, b: np.ndarray, how: str) -> Costs:
@@ -30,9 +27,9 @@ def normalise_costs(costs: Costs, a: np.ndarray, b: np.ndarray, how: str) -> Cos
 
     Examples
     --------
-    >>> from frot.costs import StackedCosts
+    >>> from frot.costs import Stack
     >>> half = np.array([0.5, 0.5])
-    >>> costs = StackedCosts(np.array([[[1.0, 3.0], [3.0, 1.0]]]))
+    >>> costs = Stack(np.array([[[1.0, 3.0], [3.0, 1.0]]]))
     >>> normalise_costs(costs, half, half, "mean").mix(np.ones(1))
     array([[0.5, 1.5],
            [1.5, 0.5]])
@@ -44,7 +41,7 @@ def normalise_costs(costs: Costs, a: np.ndarray, b: np.ndarray, how: str) -> Cos
     if how == "none":
         return costs
     if how == "mean":
-        return costs.rescaled(_scales(costs, a, b))
+        return costs.rescaled(mean_scales(costs, a, b))
     rows, cols = np.flatnonzero(a), np.flatnonzero(b)
     part = costs.take(rows, cols)
     oracle = NetworkSimplex()
@@ -62,16 +59,9 @@ def normalise_costs(costs: Costs, a: np.ndarray, b: np.ndarray, how: str) -> Cos
                 "time_limit: was up before the optimum of every group was known, which "
                 "normalise='regret' subtracts; allow more time, or use normalise='mean'"
             ) from None
-        if optimum[group] - proven > KNOWN * float(np.abs(cost).mean()):
+        if optimum[group] - proven > 1e-6 * float(np.abs(cost).mean()):
             warn_caller(
                 f"normalise: the optimum of group {group} is only known to lie in [{proven:.6g}, "
                 f"{optimum[group]:.6g}], whose upper end is subtracted."
             )
     return costs.rescaled(np.ones(count), optimum)
-
-
-def _scales(costs: Costs, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return what makes every mean one, (L,); a mean that is zero but for rounding has none."""
-    means = costs.independent(a, b)
-    rounding = 4.0 * (len(a) + len(b)) * UNIT * costs.magnitudes(a, b)
-    return np.divide(1.0, means, out=np.ones(len(means)), where=means > rounding)

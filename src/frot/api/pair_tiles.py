@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frot._base.arrays import Home
 from frot._base.contract import check_cost_range, check_eps_range
 from frot._base.errors import InputError, SolverError, collect_warnings
 from frot._base.stopping import Interrupted
@@ -18,12 +17,11 @@ from frot.api.batch import run_batch
 from frot.api.batch_work import BatchWork
 from frot.api.clouds import Cloud, Clouds
 from frot.api.solve import solve
-from frot.costs.build import build_costs, points_geometry
-from frot.costs.metrics import factored_metric
-from frot.costs.stack import StackGeometry, stack_of
+from frot.costs.build import build_costs, factored_metric, points_costs
+from frot.costs.stack import Stack, stack_of
 from frot.groups.groups import Groups
 from frot.problem.adversary import SimplexFamily
-from frot.solvers.sinkhorn.dense import dense_bytes
+from frot.solvers.entropic.dense import dense_bytes
 
 # Tiles to aim at: what a few hundred workers can share evenly, as long as a tile lasts longer
 # than it takes to send it, and not so long that much is lost with it.
@@ -162,13 +160,14 @@ def cut_tiles(
     row_blocks = _blocks(rows, row_loads, most, most_points)
     col_blocks = row_blocks if cols is None else _blocks(cols, col_loads, most, most_points)
     tiles = []
-    for one in row_blocks:
-        for other in col_blocks:
-            seconds = float(row_loads[one].sum() * col_loads[other].sum())
-            tile = Tile(range(one.start, one.stop), range(other.start, other.stop), seconds)
-            if cols is not None or one.start < other.start:
+    for row_block in row_blocks:
+        for col_block in col_blocks:
+            seconds = float(row_loads[row_block].sum() * col_loads[col_block].sum())
+            own, its = (range(part.start, part.stop) for part in (row_block, col_block))
+            tile = Tile(own, its, seconds)
+            if cols is not None or row_block.start < col_block.start:
                 tiles.append(tile)
-            elif one.start == other.start and (diagonal or len(tile.rows) > 1):
+            elif row_block.start == col_block.start and (diagonal or len(tile.rows) > 1):
                 tiles.append(tile._replace(seconds=0.5 * seconds))
     # A long one that begins last would leave all other workers idle.
     return sorted(tiles, key=lambda tile: -tile.seconds)
@@ -210,16 +209,16 @@ def solve_tile(job: Job) -> tuple[int, np.ndarray]:
     return job.number, solved
 
 
-def solve_pair(one: Cloud, other: Cloud, call: Call) -> tuple[float, float, bool]:
+def solve_pair(source: Cloud, target: Cloud, call: Call) -> tuple[float, float, bool]:
     """Return value, gap and whether it fell short of its tolerance."""
     try:
         with collect_warnings() as collected:
             result = solve(
-                one.points,
-                other.points,
+                source.points,
+                target.points,
                 call.groups,
-                a=one.weights,
-                b=other.weights,
+                a=source.weights,
+                b=target.weights,
                 # They were checked at the door; here two that are just within bounds may not
                 # be within bounds of one another.
                 normalise_weights=not call.any_mass,
@@ -227,7 +226,7 @@ def solve_pair(one: Cloud, other: Cloud, call: Call) -> tuple[float, float, bool
                 **call.options,
             )
     except (InputError, SolverError) as error:
-        raise type(error)(f"{one.name}, {other.name}: {error}") from None
+        raise type(error)(f"{source.name}, {target.name}: {error}") from None
     except Interrupted:
         # The answer of one pair is none of the whole.
         raise KeyboardInterrupt from None
@@ -242,16 +241,16 @@ def batches_of(pairs: list[tuple[Cloud, Cloud]]) -> list[list[int]]:
     at most four times as large, and a step of 20 small members takes hardly longer than one of 5.
     """
     batches: dict[tuple[int, int], list[int]] = {}
-    for k, (one, other) in enumerate(pairs):
-        shape = (len(one.points) - 1).bit_length(), (len(other.points) - 1).bit_length()
+    for k, (source, target) in enumerate(pairs):
+        shape = (len(source.points) - 1).bit_length(), (len(target.points) - 1).bit_length()
         batches.setdefault(shape, []).append(k)
     return list(batches.values())
 
 
 def members_that_fit(pairs: list[tuple[Cloud, Cloud]], call: Call) -> int:
     """Return how many members of a batch fit the memory budget: kernels, costs and points."""
-    n = max(len(one.points) for one, _ in pairs)
-    m = max(len(other.points) for _, other in pairs)
+    n = max(len(source.points) for source, _ in pairs)
+    m = max(len(target.points) for _, target in pairs)
     points = 8 * (n + m) * pairs[0][0].points.shape[1]
     factored = factored_metric(call.options["metric"], call.options["p"]) is not None
     costs = 0 if factored else 8 * len(call.groups) * n * m
@@ -263,21 +262,20 @@ def solve_together(pairs: list[tuple[Cloud, Cloud]], call: Call) -> np.ndarray:
     together, options, groups = call.together, call.options, call.groups
     assert together is not None
     count = len(pairs)
-    X, a = _padded([one for one, _ in pairs], call.any_mass)
-    Y, b = _padded([other for _, other in pairs], call.any_mass)
+    X, a = _padded([source for source, _ in pairs], call.any_mass)
+    Y, b = _padded([target for _, target in pairs], call.any_mass)
     shares = tuple(weights / weights.sum(axis=1, keepdims=True) for weights in (a, b))
     factored = factored_metric(options["metric"], options["p"])
-    host = Home.of(X)
     with np.errstate(over="ignore", invalid="ignore"):
         if factored is not None:
-            geometry = points_geometry(X, Y, groups, factored, host, shares)
+            costs = points_costs(X, Y, groups, factored, shares)
         else:
-            geometry = _stacked(X, Y, shares, call)
-        means = geometry.product(*shares)
-        largest = geometry.peaks().max(axis=1)
+            costs = _stacked(X, Y, shares, call)
+        means = costs.product(*shares)
+        largest = costs.peaks.max(axis=1)
     level, eps = means.mean(axis=1), options["eps"]
-    for k, (one, other) in enumerate(pairs):
-        names = f"{one.name}, {other.name}"
+    for k, (source, target) in enumerate(pairs):
+        names = f"{source.name}, {target.name}"
         check_cost_range(float(level[k]), float(largest[k]), f"{names}: costs")
         check_eps_range(float(level[k]), eps, f"costs of {names}")
     limit = None if together.time_limit is None else count * together.time_limit
@@ -285,7 +283,7 @@ def solve_together(pairs: list[tuple[Cloud, Cloud]], call: Call) -> np.ndarray:
     amounts = np.full(count, options["eta"]), np.full(count, eps)
     try:
         result = run_batch(
-            (geometry, geometry), (a, b), together.adversary, amounts, means, groups, None, work,
+            (costs, costs), (a, b), together.adversary, amounts, means, groups, None, work,
             call.memory_budget, tau=together.tau,
         )  # fmt: skip
     except SolverError as error:
@@ -310,9 +308,7 @@ def _padded(clouds: list[Cloud], any_mass: bool) -> tuple[np.ndarray, np.ndarray
     return points, weights
 
 
-def _stacked(
-    X: np.ndarray, Y: np.ndarray, weights: tuple[np.ndarray, ...], call: Call
-) -> StackGeometry:
+def _stacked(X: np.ndarray, Y: np.ndarray, weights: tuple[np.ndarray, ...], call: Call) -> Stack:
     """Costs of a metric that does not factor: each member's stack, with the largest error."""
     metric, p = call.options["metric"], call.options["p"]
     stacks = [
@@ -325,4 +321,4 @@ def _stacked(
         rows, cols = zip(*errors, strict=True)
         error = np.max(rows, axis=0), np.max(cols, axis=0)
     relative = max(costs.relative for costs in stacks)
-    return StackGeometry(np.stack([costs.stack for costs in stacks]), relative, error)
+    return Stack(np.stack([costs.C for costs in stacks]), relative, error)

@@ -14,18 +14,17 @@ from frot._base.errors import InputError, warn_caller
 from frot._base.files import check_path
 from frot._base.fingerprint import fingerprint
 from frot._base.parallel import check_n_jobs, spread
-from frot._base.spelling import second_names
-from frot._base.validate import check_flag, check_metric, check_number, read_numbers
+from frot._base.validate import check_flag, check_metric, check_number, read_numbers, second_names
 from frot.api.clouds import Clouds, check_clouds, check_same_features, refuse_clouds_as_groups
-from frot.api.metric import NO_METRICS, refuse_no_metric, refuse_normalised, refuse_shares
+from frot.api.distance import NO_METRICS, refuse_no_metric, refuse_normalised, refuse_shares
 from frot.api.pair_tiles import Call, PairTable, Together, cut_tiles, solve_tile
-from frot.api.run import check_options
+from frot.api.solve import check_options
 from frot.costs import MEMORY_BUDGET, METRICS
 from frot.costs.metrics import map_points
 from frot.groups.groups import Groups
 from frot.problem.adversary import SimplexFamily
-from frot.problem.terms import Relative, amount_at, check_tau
-from frot.solvers.choose import Solver
+from frot.problem.options import Relative, amount_at, check_mass, check_tau
+from frot.solvers import Solver
 from frot.solvers.entropic.entropic import Entropic
 from frot.solvers.progress import counting_bar
 
@@ -52,6 +51,7 @@ def pairwise(
     adversary: Any = None,
     tau: Any = None,
     penalty: str = "kl",
+    mass: float | None = None,
     normalise: str = "none",
     normalise_weights: bool = False,
     solver: str | Solver = "auto",
@@ -74,11 +74,11 @@ def pairwise(
     symmetric: one of each two pairs is solved. Its diagonal is zero, unless d is a callable: then
     it is computed, since nothing says that such a d is zero between equal points.
 
-    With `eta`, `eps`, `tau` or a set of weights other than the (capped) simplex it returns
+    With `eta`, `eps`, `tau`, `mass` or a set of weights other than the (capped) simplex it returns
     *values* and no distances: the optimal values with their entropies and the price of mass that
     is not kept, to the power 1/p (values below zero count as zero). They are those of `solve`, for
     any metric and groups. The diagonal of eta or eps, which is computed, is not zero, and the
-    triangle inequality may fail. With `tau` a cloud keeps all of itself.
+    triangle inequality may fail. With `tau` or `mass` a cloud is at zero from itself.
 
     With `eps` pairs are solved in batches, as `solve_batch` does, those of similar sizes together.
 
@@ -97,9 +97,9 @@ def pairwise(
     metric : str or callable
         The distance d within a group, as in `solve`. A callable is taken at its word that it is a
         metric.
-    tau, penalty :
-        As in `solve`: weights may then sum to anything. Among `clouds` alone both sides have one
-        price, so that the matrix is symmetric.
+    tau, penalty, mass :
+        As in `solve`: weights may then sum to anything; no cloud has less than the mass. Among
+        `clouds` alone both sides have one price, so that the matrix is symmetric.
     eta, eps, prior, adversary, normalise_weights, solver, tol, max_iter, memory_budget :
         As in `solve`; eta, eps and tau are numbers, the same for all pairs. The budget is for each
         worker.
@@ -147,7 +147,8 @@ def pairwise(
            [2.236]])
     """
     prices = check_tau(tau, penalty)
-    any_mass = prices is not None and not normalise_weights
+    partly = prices is not None or mass is not None
+    any_mass = partly and not normalise_weights
     first = check_clouds(clouds, weights, normalise_weights, any_mass=any_mass)
     second = None
     if others is not None:
@@ -162,6 +163,8 @@ def pairwise(
             "tau: the prices of the two sides differ, and so would the matrix and its "
             "transpose; pass one price, or others=clouds"
         )
+    if mass is not None:
+        mass = check_mass(mass, *(side.lightest(any_mass) for side in (first, second or first)))
     refuse_clouds_as_groups(groups)
     columns = first.columns or (second.columns if second is not None else None)
     parsed = Groups.parse(groups, first.width, columns)
@@ -173,21 +176,23 @@ def pairwise(
     budget = check_number(memory_budget, "memory_budget")
     refuse_normalised(normalise)
     shape = (len(parsed), int(first.sizes.max()), int((second or first).sizes.max()))
-    terms, run = check_options(
+    checked, run = check_options(
         shape, eta=eta, eps=eps, prior=prior, adversary=adversary, tau=tau,
+        # Clouds have other sums than the uniform weights of a shape.
+        mass=None if mass is None else 1.0,
         penalty=penalty, normalise=normalise, normalise_weights=normalise_weights, solver=solver,
         tol=tol, max_iter=max_iter, time_limit=time_limit,
     )  # fmt: skip
-    refuse_shares(eta=terms.eta, eps=terms.eps, tau=prices)
-    regularised = any(terms.regularisation)
-    if not (regularised or prices is not None) and isinstance(terms.adversary, SimplexFamily):
+    refuse_shares(eta=checked.eta, eps=checked.eps, tau=prices)
+    regularised = any(checked.regularisation)
+    if not (regularised or partly) and isinstance(checked.adversary, SimplexFamily):
         refuse_no_metric(metric, parsed)
     _refuse_points_without_image(first, second, parsed, metric)
     options = {
         "metric": metric,
         "p": p,
-        "eta": terms.eta,
-        "eps": terms.eps,
+        "eta": checked.eta,
+        "eps": checked.eps,
         "prior": None if prior is None else read_numbers(prior, "prior"),
         "solver": solver,
         # As the chosen solver has them: plain numbers.
@@ -196,24 +201,25 @@ def pairwise(
         "time_limit": None if time_limit is None else run.solver.time_limit,
         "tau": prices,
         "penalty": penalty,
+        "mass": mass,
         "adversary": adversary,
     }
     together = None
     if isinstance(adversary, SimplexFamily):
         # Eta is among the options.
         options["adversary"] = adversary.having(0.0, adversary.log_prior)
-    if isinstance(run.solver, Entropic) and isinstance(terms.adversary, SimplexFamily):
-        weights_of_groups = terms.adversary.having(0.0, terms.log_prior)
+    if isinstance(run.solver, Entropic) and isinstance(checked.adversary, SimplexFamily):
+        weights_of_groups = checked.adversary.having(0.0, checked.log_prior)
         tau_a, tau_b = map(amount_at, prices or (np.inf, np.inf))
         limits = run.solver.tol, run.solver.max_iter, run.solver.time_limit
         together = Together(weights_of_groups, (tau_a, tau_b), *limits)
     call = Call(parsed, options, budget, together, any_mass)
     # Otherwise the diagonal is zero, and is not solved for.
     diagonal = callable(metric) or metric in NO_METRICS or regularised
-    diagonal = diagonal or not terms.adversary.on_simplex
+    diagonal = diagonal or not checked.adversary.on_simplex
     per_pair, per_entry = IN_BATCHES if together is not None else ALONE
     per_entry *= len(parsed) * (CALLABLE if callable(metric) else 1.0)
-    if terms.eps and together is None:
+    if checked.eps and together is None:
         per_entry *= ENTROPIC
     cols = None if second is None else second.sizes
     tiles = cut_tiles(first.sizes, cols, (per_pair, per_entry), first.width, diagonal)
@@ -290,9 +296,9 @@ def fill_table(
 
 def _warn(table: PairTable, gaps: np.ndarray, short: np.ndarray, count: int) -> None:
     i, j = np.unravel_index(np.argmax(np.where(short, gaps, -1.0)), gaps.shape)
-    one, other = table.first.members[i].name, table.columns.members[j].name
+    row, col = table.first.members[i].name, table.columns.members[j].name
     warn_caller(
         f"pairwise: {int(short.sum())} of {count} pairs ended before their tolerance. The worst "
-        f"gap is {gaps[i, j]:.1e}, between {one} and {other}; frot.solve on these two tells more. "
+        f"gap is {gaps[i, j]:.1e}, between {row} and {col}; frot.solve on these two tells more. "
         "Raise max_iter or time_limit, or ask for less with tol."
     )

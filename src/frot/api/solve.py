@@ -1,45 +1,51 @@
-"""`solve`, `solve_costs` and `distance`: one problem, from points or from cost matrices."""
+"""`solve` and `solve_costs`: one problem, from points or from cost matrices.
+
+Check, build the costs, choose a solver, run it, return: `check_options` refuses bad input before
+any work, `make_problem` builds, and a `SolverRun` is the solver that was chosen.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import adopt, device_room, find_home, to_numpy
-from frot._base.errors import DataWarning, InputError, warn_caller
-from frot._base.spelling import second_names
-from frot._base.stopping import deadline
+from frot._base.arrays import Home, adopt, device_room, find_home, to_numpy
+from frot._base.contract import check_cost_range, check_eps_range, check_not_beyond
+from frot._base.errors import DataWarning, InputError, brief, warn_caller
+from frot._base.stopping import Interrupted, StoppingLimits, check_limits, deadline
 from frot._base.validate import (
+    check_callable,
     check_costs,
+    check_flag,
     check_metric,
     check_names,
     check_number,
     check_two_clouds,
+    metric_name,
+    second_names,
 )
-from frot.api.metric import refuse_no_metric, refuse_normalised
-from frot.api.run import check_options, make_problem
-from frot.costs import (
-    MEMORY_BUDGET,
-    METRICS,
-    StackedCosts,
-    build_costs,
-    device_points,
-    device_stack,
-)
-from frot.costs.build import is_line
-from frot.costs.metrics import factored_metric
+from frot.api.kept_mass import warn_if_destroyed
+from frot.api.normalise import normalise_costs
+from frot.costs import MEMORY_BUDGET, METRICS, Costs, Stack, build_costs, points_costs
+from frot.costs.build import factored_metric, is_line
 from frot.groups.groups import Groups
 from frot.problem.adversary import SimplexFamily
+from frot.problem.options import ProblemOptions, Relative, amount_at, check_problem
+from frot.problem.problem import Problem
 from frot.problem.result import Result, handed_out
-from frot.problem.terms import ProblemTerms, Relative, amount_at, check_amount
-from frot.solvers import Callback
-from frot.solvers.choose import Solver
-from frot.solvers.sinkhorn.dense import dense_bytes, stream_bytes
+from frot.solvers import SOLVERS, Callback, Solver, Start
+from frot.solvers.drive import refuse_penalty, refuse_set
+from frot.solvers.entropic.dense import dense_bytes, stream_bytes
+from frot.solvers.exact.exact import SMOOTH_GROUPS
+
+# Pairs of points up to which "auto" takes `Exact`: a minute at worst.
+EXACT_UP_TO = 36_000_000
 
 
 @second_names
@@ -56,6 +62,7 @@ def solve(
     adversary: Any = None,
     tau: Any = None,
     penalty: str = "kl",
+    mass: float | None = None,
     metric: str | Callable[[np.ndarray, np.ndarray], float] = "sqeuclidean",
     p: float = 1.0,
     normalise: str = "none",
@@ -108,6 +115,9 @@ def solve(
     penalty : {"kl", "tv"}
         With tau: the divergence :math:`\sum x \log(x / a) - x + a` of what was kept, x; or the
         mass that is left out, of which none is created (partial transport), for eps = 0.
+    mass : float, optional
+        Partial transport of that much: plans have this mass, and no point sends or gets more than
+        its weight, at eps = 0. At most the sum of a and that of b, which may be any.
     metric : str or callable
         "sqeuclidean", "cosine" and whatever else is in `frot.costs.METRICS`, whatever
         `scipy.spatial.distance.cdist` knows, or ``f(u, v) -> float``.
@@ -178,37 +188,29 @@ def solve(
     parsed = Groups.parse(groups, X.shape[1], columns)
     metric = check_metric(metric, METRICS)
     p = check_number(p, "p", strict=True)
-    if p == 2.0 and metric == "sqeuclidean":
-        warn_caller(
-            "p: 2 with metric='sqeuclidean' is the fourth power of distances; for squared "
-            "distances leave p out, or pass metric='euclidean' too",
-            category=DataWarning,
-        )
+    warn_of_fourth_powers(metric, p)
     memory_budget = check_number(memory_budget, "memory_budget")
     shape = (len(parsed), X.shape[0], Y.shape[0])
-    terms, run = check_options(
+    checked, run = check_options(
         shape, home, a=a, b=b, eta=eta, eps=eps, prior=prior, adversary=adversary, tau=tau,
-        penalty=penalty, normalise=normalise, normalise_weights=normalise_weights, solver=solver,
-        tol=tol, max_iter=max_iter, time_limit=time_limit, start=start, callback=callback,
-        progress=progress, on_a_line=is_line(parsed, metric, p),
+        penalty=penalty, mass=mass, normalise=normalise, normalise_weights=normalise_weights,
+        solver=solver, tol=tol, max_iter=max_iter, time_limit=time_limit, start=start,
+        callback=callback, progress=progress, on_a_line=is_line(parsed, metric, p),
     )  # fmt: skip
     factored = factored_metric(metric, p)
-    if home is not None and factored is not None and solved_in_place(run.solver, terms):
+    if home is not None and factored is not None and solved_in_place(run.solver, checked):
         X, Y = home.bring(X), home.bring(Y)
-        make = partial(device_points, X, Y, parsed, factored, home, terms.shares)
+        costs = partial(points_costs, X, Y, parsed, factored, checked.shares)
     else:
         X, Y = to_numpy(X).astype(float), to_numpy(Y).astype(float)
-        make = partial(build_costs, X, Y, parsed, metric, p, memory_budget, terms.shares)
-    needed, way = dense_bytes(*shape[1:]), "pass a smaller memory_budget, to stream the kernel"
-    if needed > memory_budget:
-        needed, way = stream_bytes(*shape[1:], X.shape[1]), "give fewer points"
+        costs = partial(build_costs, X, Y, parsed, metric, p, memory_budget, checked.shares)
+    known = {"points": (X, Y), "groups": parsed, "memory_budget": memory_budget}
     # The time that costs take to be made is the user's, too.
-    with deadline(run.solver.time_limit), device_room("X, Y", needed, way):
-        known = {"points": (X, Y), "groups": parsed, "memory_budget": memory_budget}
-        problem = make_problem(make, terms, parsed.names, **known)
-        named = metric if isinstance(metric, str) else getattr(metric, "__name__", repr(metric))
-        result = replace(run(problem), metric=named, p=p, normalise=terms.normalise)
-    return handed_out(result.at(home))
+    with deadline(run.solver.time_limit), _room_for_points(home, X, Y, memory_budget):
+        problem = make_problem(costs, checked, parsed.names, **known)
+        result = run(problem)
+    named = replace(result, metric=metric_name(metric), p=p, normalise=checked.normalise)
+    return handed_out(named.at(home))
 
 
 @second_names
@@ -223,6 +225,7 @@ def solve_costs(
     adversary: Any = None,
     tau: Any = None,
     penalty: str = "kl",
+    mass: float | None = None,
     names: Any = None,
     normalise: str = "none",
     normalise_weights: bool = False,
@@ -238,15 +241,16 @@ def solve_costs(
 
     Parameters
     ----------
-    C : array of shape (L, n, m)
+    C : array of shape (L, n, m), or `frot.costs.Costs`
         One cost matrix per group; negative entries are allowed. Give a pair that must not be
-        matched a cost larger than all others: infinite ones are refused.
+        matched a cost larger than all others: infinite ones are refused. Costs of your own class
+        are solved as they are, where they are.
     a, b : arrays of shape (n,) and (m,), optional
         Weights that sum to one; uniform if left out.
     names : sequence of str, optional
         Names of the groups.
-    eta, eps, prior, adversary, tau, penalty, normalise, normalise_weights, solver, tol, max_iter, \
-time_limit, start, callback, progress :
+    eta, eps, prior, adversary, tau, penalty, mass, normalise, normalise_weights, solver, tol, \
+max_iter, time_limit, start, callback, progress :
         As in `solve`.
 
     Returns
@@ -260,89 +264,251 @@ time_limit, start, callback, progress :
     >>> round(res.value, 12), res.alpha.round(12)
     (0.5, array([0.5, 0.5]))
     """
-    C, a, b, prior = map(adopt, (C, a, b, prior), ("C", "a", "b", "prior"))
-    home = find_home(C=C, a=a, b=b, prior=prior)
-    stack = check_costs(C)
-    shape = tuple(stack.shape)
-    labels = check_names(names, shape[0])
-    terms, run = check_options(
-        shape, home, a=a, b=b, eta=eta, eps=eps, prior=prior, adversary=adversary, tau=tau,
-        penalty=penalty, normalise=normalise, normalise_weights=normalise_weights, solver=solver,
-        tol=tol, max_iter=max_iter, time_limit=time_limit, start=start, callback=callback,
-        progress=progress,
-    )  # fmt: skip
-    if home is not None and solved_in_place(run.solver, terms):
-        make = partial(device_stack, stack, home)
+    a, b, prior = map(adopt, (a, b, prior), ("a", "b", "prior"))
+    own = isinstance(C, Costs)
+    if own:
+        home = None if C.home.library == "numpy" else C.home
+        shape = C.shape
     else:
-        make = partial(StackedCosts, to_numpy(stack).astype(float))
-    needed = 8 * math.prod(shape) + dense_bytes(*shape[1:])
-    room = device_room("C", needed, "pass fewer points, or points to frot.solve, which can stream")
-    with deadline(run.solver.time_limit), room:
-        problem = make_problem(make, terms, labels)
-        result = replace(run(problem), normalise=terms.normalise)
+        C = check_costs(adopt(C, "C"))
+        home = find_home(C=C, a=a, b=b, prior=prior)
+        shape = tuple(C.shape)
+    labels = check_names(names, shape[0])
+    checked, run = check_options(
+        shape, home, a=a, b=b, eta=eta, eps=eps, prior=prior, adversary=adversary, tau=tau,
+        penalty=penalty, mass=mass, normalise=normalise, normalise_weights=normalise_weights,
+        solver=solver, tol=tol, max_iter=max_iter, time_limit=time_limit, start=start,
+        callback=callback, progress=progress,
+    )  # fmt: skip
+    known: dict[str, Any] = {}
+    if own:
+        # Kernels are kept whatever their size: streaming would form the costs at every sweep.
+        costs, known = C.double, {"memory_budget": math.inf}
+    elif home is not None and solved_in_place(run.solver, checked):
+        # Sums are in double precision, which takes no copy.
+        costs = partial(Stack, C, dtype=home.xp.float64)
+    else:
+        costs = partial(Stack, to_numpy(C).astype(float))
+    with deadline(run.solver.time_limit), _room_for_stack(home, shape):
+        problem = make_problem(costs, checked, labels, **known)
+        result = replace(run(problem), normalise=checked.normalise)
     return handed_out(result.at(home))
 
 
-def solved_in_place(solver: Solver, terms: ProblemTerms) -> bool:
+def warn_of_fourth_powers(metric: Any, p: float) -> None:
+    """Say that squares are squared, which is seldom meant."""
+    if p == 2.0 and metric == "sqeuclidean":
+        warn_caller(
+            "p: 2 with metric='sqeuclidean' is the fourth power of distances; for squared "
+            "distances leave p out, or pass metric='euclidean' too",
+            category=DataWarning,
+        )
+
+
+def solved_in_place(solver: Solver, checked: ProblemOptions) -> bool:
     """Whether a problem is solved where its arrays are, rather than on the host.
 
     Only the entropic solver works in PyTorch, for costs that are factored or given.
     """
-    return solver.any_library and terms.normalise != "regret"
+    return solver.any_library and checked.normalise != "regret"
 
 
-@second_names
-def distance(
-    X: Any, Y: Any, groups: Any = None, *, p: float = 2.0, metric: Any = "euclidean", **options: Any
-) -> float:
-    r"""Return the feature-robust Wasserstein distance (the paper's proposition 1).
+def _room_for_points(
+    home: Home | None, X: Any, Y: Any, budget: float
+) -> AbstractContextManager[None]:
+    """Say what points need of a device, and the way out, where its memory does not do."""
+    if home is None:
+        return nullcontext()
+    needed, way = dense_bytes(len(X), len(Y)), "pass a smaller memory_budget, to stream the kernel"
+    if needed > budget:
+        needed, way = stream_bytes(len(X), len(Y), X.shape[1]), "give fewer points"
+    return device_room("X, Y", needed, way)
 
-    .. math::
-        \mathrm{FRWD}_p(\mu, \nu) = \Big( \min_\Pi \max_{\alpha \in \Sigma^L}
-        \sum_{ij} \pi_{ij} \sum_l \alpha_l\, d(x_i^{(l)}, y_j^{(l)})^p \Big)^{1/p}
 
-    It is a metric between weighted sets of points for every p >= 1 and every metric d, and with
-    ``adversary=frot.CappedSimplex(k)`` as well: whatever the weights of groups are, the triangle
-    inequality is Minkowski's, and a maximum preserves it. What makes it none is refused: costs d
-    that are no metric (squared Euclidean, cosine), groups that leave features out, and scales that
-    depend on the pair.
+def _room_for_stack(home: Home | None, shape: tuple[int, ...]) -> AbstractContextManager[None]:
+    """Say the same of a stack."""
+    if home is None:
+        return nullcontext()
+    needed = 8 * math.prod(shape) + dense_bytes(*shape[1:])
+    return device_room("C", needed, "pass fewer points, or points to frot.solve, which can stream")
 
-    Parameters
-    ----------
-    X, Y, groups :
-        As in `solve`.
-    p : float
-        The order, at least 1.
-    metric : str or callable
-        The distance d within a group, a metric; a callable is taken at its word.
-    **options :
-        As in `solve`; eta, eps and normalise must be left out, since they make it no distance.
+
+def on_accelerator(home: Home | None) -> bool:
+    """Whether arrays are on a device that solvers of the host cannot use."""
+    return home is not None and not home.on_host
+
+
+def check_options(
+    shape: tuple[int, ...],
+    home: Home | None = None,
+    *,
+    solver: Any,
+    tol: Any,
+    max_iter: Any,
+    time_limit: Any,
+    start: Any = None,
+    callback: Any = None,
+    progress: Any = False,
+    on_a_line: bool = False,
+    **given: Any,
+) -> tuple[ProblemOptions, SolverRun]:
+    """Check the options that `solve`, `solve_costs` and `pairwise` share, before any work.
+
+    Costs have the given shape, and arrays are at `home`; points may be `on_a_line`, where
+    transport is sorting. What is `given` besides a solver and its limits is for
+    `check_problem`.
+    """
+    checked = check_problem(shape, **given)
+    chosen = choose_solver(
+        solver, shape, checked, on_accelerator(home), on_a_line,
+        tol=tol, max_iter=max_iter, time_limit=time_limit,
+    )  # fmt: skip
+    run = SolverRun(chosen, start, callback, progress)
+    run.check(shape)
+    return checked, run
+
+
+def choose_solver(
+    solver: Any,
+    shape: tuple[int, ...],
+    options: ProblemOptions,
+    on_device: bool = False,
+    on_a_line: bool = False,
+    **limits: float | None,
+) -> Solver:
+    """Return the solver asked for, or for "auto" the one that suits the problem.
+
+    `limits` override its own `tol`, `max_iter` and `time_limit`, unless they are None.
+
+    "auto" takes `Exact` for eps = 0, unless eta > 0 and there are more than 3000 groups: then
+    `FrankWolfe` with fully corrective steps. For eps > 0 it takes `Entropic`, and for sets of
+    weights that are neither `Simplex` nor `CappedSimplex` always `CuttingSet`.
+    """
+    eta, eps = options.regularisation
+    if isinstance(solver, str) and solver == "auto":
+        solver = "exact"
+        if not options.adversary.on_simplex:
+            solver = "cutting_set"
+        elif eps > 0.0:
+            solver = "entropic"
+        else:
+            refuse_exact(shape, options, on_device, on_a_line)
+            if eta > 0.0 and shape[0] > SMOOTH_GROUPS:
+                solver = "frank_wolfe"
+    if isinstance(solver, str):
+        if solver not in SOLVERS:
+            names = ", ".join(map(repr, ["auto", *SOLVERS]))
+            raise InputError(f"solver: {brief(solver)} is none of {names}, nor one like Exact()")
+        solver = SOLVERS[solver]
+    if not isinstance(solver, Solver):
+        shown = f"{solver.__name__} is a class" if isinstance(solver, type) else brief(solver)
+        raise InputError(
+            f"solver: {shown}; pass a name, or a solver such as frot.Exact(); one of your own "
+            "derives from frot.solvers.Solver"
+        )
+    given: dict[str, Any] = {name: limit for name, limit in limits.items() if limit is not None}
+    own = {name: getattr(solver, name) for name in StoppingLimits._fields}
+    checked = check_limits(**own | given)
+    chosen: Any = replace(solver, **checked._asdict())  # type: ignore[type-var]
+    refuse_set(chosen, options.adversary)
+    refuse_penalty(chosen, options.marginals())
+    chosen.check(shape, eta, eps)
+    return chosen
+
+
+def refuse_exact(
+    shape: tuple[int, ...], options: ProblemOptions, on_device: bool, on_a_line: bool = False
+) -> None:
+    """Refuse eps = 0 where "auto" would take `Exact` and it is too slow, or cannot use the device.
+
+    Partial transport has no eps, and runs on the host; points on a line are sorted, however many
+    there are.
 
     Examples
     --------
-    >>> import frot
-    >>> frot.distance([[0.0, 0.0]], [[3.0, 4.0]], groups="each")
-    4.0
-    >>> frot.distance([[0.0, 0.0]], [[3.0, 4.0]], groups="all")
-    5.0
+    >>> from frot.problem.options import check_problem
+    >>> shape = (1, 6_100, 6_000)
+    >>> refuse_exact(shape, check_problem(shape), on_device=False)
+    Traceback (most recent call last):
+    ...
+    frot.InputError: eps: is 0, and 6100 x 6000 points are too many for solver='auto' ...
     """
-    p = check_number(p, "p", least=1.0)
-    given = [(name, options[name]) for name in ("eta", "eps") if name in options]
-    if any(amount_at(check_amount(amount, name)) != 0.0 for name, amount in given):
-        raise InputError("eta, eps: a distance has neither; use frot.solve for regularised values")
-    if options.get("tau") is not None:
-        raise InputError("tau: a distance keeps all mass; use frot.solve for values with tau")
-    weights = options.get("adversary")
-    if isinstance(weights, SimplexFamily) and weights.eta != 0.0:
-        raise InputError("adversary: a distance has no eta; use frot.solve for regularised values")
-    if not isinstance(weights, SimplexFamily | None):
-        raise InputError(
-            "adversary: a distance needs weights of sum one, frot.CappedSimplex(k) or none; use "
-            "frot.solve for other sets"
+    _, n, m = shape
+    sorts = on_a_line and options.tau is None and options.normalise == "none"
+    if options.penalty == "tv":
+        return
+    if on_device:
+        why = "the arrays are on a device, where there is no exact solver"
+        other = "pass arrays of the host"
+    elif n * m > EXACT_UP_TO and not sorts:
+        why = (
+            f"{n} x {m} points are too many for solver='auto' to solve exactly (36 million pairs "
+            "at most)"
         )
-    refuse_normalised(options.get("normalise", "none"))
-    points, _, columns = check_two_clouds(X, Y)
-    groups = Groups.parse(groups, points.shape[1], columns)
-    refuse_no_metric(check_metric(metric, METRICS), groups)
-    value = solve(X, Y, groups, p=p, metric=metric, **options).value
-    return float(max(value, 0.0) ** (1.0 / p))
+        other = "solver='exact' tries all the same"
+    else:
+        return
+    raise InputError(
+        f"eps: is 0, and {why}; pass eps=frot.relative(0.02) to frot.solve, which is another "
+        "objective: it adds the entropy of the plan, with 2 % of the mean cost as eps, and "
+        f"result.unregularised is an interval for eps = 0. Or {other}"
+    )
+
+
+def make_problem(
+    make_costs: Callable[[], Costs], checked: ProblemOptions, names: tuple[str, ...], **known: Any
+) -> Problem:
+    """Compute the costs and normalise them.
+
+    What else is `known` of the problem, its points for one, goes in as it is.
+    """
+    a, b = checked.a, checked.b
+    with np.errstate(over="ignore", invalid="ignore"):
+        costs = make_costs()
+        if checked.normalise != "none":
+            costs = normalise_costs(costs, *checked.shares, checked.normalise)
+        plain = Problem(
+            costs, a, b, checked.adversary, names=names, marginals=checked.marginals(), **known
+        )
+        level = plain.mean_cost
+        check_cost_range(level, plain.largest_cost)
+    adversary = checked.adversary
+    if isinstance(adversary, SimplexFamily):
+        adversary = adversary.having(amount_at(checked.eta, level), checked.log_prior)
+    # Where nothing costs anything every eps gives a b^T, but it has to be one.
+    eps = amount_at(checked.eps, level or 1.0)
+    check_eps_range(level, eps)
+    marginals = checked.marginals(level or 1.0)
+    if adversary.eta > 0.0:
+        check_not_beyond("eta", adversary.eta, level)
+    if not marginals.balanced:
+        check_not_beyond("tau", [marginals.tau_a, marginals.tau_b], level)
+    if adversary is plain.adversary and eps == 0.0 and checked.tau is None:
+        return plain
+    return plain.having(adversary=adversary, eps=eps, marginals=marginals)
+
+
+@dataclass(frozen=True, eq=False)
+class SolverRun:
+    """A solver, where it starts, and who watches."""
+
+    solver: Solver
+    start: Any = None
+    callback: Callback | None = None
+    progress: bool = False
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Refuse a start or a callback that cannot be used."""
+        Start.check(self.start, shape)
+        check_callable(self.callback, "callback")
+        check_flag(self.progress, "progress")
+
+    def __call__(self, problem: Problem) -> Result:
+        """Solve; after Ctrl-C the result has the status INTERRUPTED: see `handed_out`."""
+        try:
+            result = self.solver(problem, self.start, self.callback, self.progress)
+        except Interrupted as stop:
+            result = stop.result
+        if not problem.marginals.balanced:
+            warn_if_destroyed(problem, result)
+        return result

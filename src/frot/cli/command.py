@@ -6,10 +6,8 @@ written, and are whole or not there after it.
 
 from __future__ import annotations
 
-import errno
 import json
 import math
-import os
 import re
 import shlex
 import sys
@@ -18,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,7 +24,7 @@ import typer
 from typer.core import TyperCommand
 
 from frot._base.errors import InputError, MissingDependencyError, SolverError, require
-from frot._base.files import check_writable, replacing
+from frot._base.files import FLOWS, check_writable, replacing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,25 +32,26 @@ if TYPE_CHECKING:
 
     from frot.problem.result import Status
 
-FAILED = 1
-BAD_INPUT = 2
-NOT_CONVERGED = 3
-# What shells report for a process that Ctrl-C ended.
-INTERRUPTED = 130
 
-# A path that is stdout.
-STREAM = "-"
-# Endings of files.
-PICTURES = (".png", ".svg", ".pdf", ".jpg", ".webp")
-PAGES = (".html", ".htm")
-TABLES = (".tsv", ".csv")
-NUMBERS = (".json",)
-ARCHIVES = (".npz",)
+class Exit(IntEnum):
+    """Exit codes; an answer as good as asked for is 0."""
 
-# What was typed, and the options of the command that runs: arguments of the library, and flags.
-TYPED: ContextVar[str] = ContextVar("typed", default="")
-OPTIONS: ContextVar[dict[str, str]] = ContextVar("options")
-DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    FAILED = 1
+    BAD_INPUT = 2
+    NOT_CONVERGED = 3
+    # What shells report for a process that Ctrl-C ended.
+    INTERRUPTED = 130
+
+
+# What files may end in, by what they hold.
+ENDINGS = {
+    "picture": (".png", ".svg", ".pdf", ".jpg", ".webp"),
+    "report": (".html", ".htm"),
+    "table": (".tsv", ".csv"),
+    "save": (".npz",),
+    "flow": FLOWS,
+    "csv": (".csv",),
+}
 
 
 def option(panel: str | None, text: str, metavar: str | None = None, *flags: str) -> Any:
@@ -59,8 +59,19 @@ def option(panel: str | None, text: str, metavar: str | None = None, *flags: str
     return typer.Option(*flags, help=text, metavar=metavar, rich_help_panel=panel)
 
 
-JSON = "Write all numbers as JSON to FILE, or to stdout: --json - (or a bare --json)."
-Json = Annotated[Path | None, option("Output", JSON, "FILE", "--json")]
+def output(text: str) -> Any:
+    """Return an option that names a file to write."""
+    return option("Output", text, "FILE")
+
+
+Picture = Annotated[Path | None, output("Write a picture: .png, .svg, .pdf, .jpg or .webp.")]
+Report = Annotated[Path | None, output("Write a web page, .html.")]
+TableFile = Annotated[Path | None, output("Write all rows, .tsv or .csv.")]
+Save = Annotated[Path | None, output("Write the answer, .npz, for frot.load.")]
+Json = Annotated[
+    bool,
+    option("Output", "Print all numbers as JSON, all else to stderr.", None, "--json"),
+]
 Quiet = Annotated[bool, option("Output", "Print warnings and errors only.", None, "--quiet", "-q")]
 
 
@@ -69,48 +80,37 @@ def examples(*lines: str) -> str:
     return "\n\n".join(["Examples:" if len(lines) > 1 else "Example:", *lines])
 
 
+# The command that runs, as it was typed, and its options by the arguments of the library.
+TYPED: ContextVar[str] = ContextVar("typed", default="")
+OPTIONS: ContextVar[dict[str, str]] = ContextVar("options")
+
+
 class Command(TyperCommand):
     """A command whose errors are one sentence and an exit code instead of a traceback.
 
-    Warnings are a line each. A ``--json`` without a file means stdout.
+    Warnings are a line each.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put a dash where ``--json`` has no file."""
+        """Keep what was typed."""
         TYPED.set(shlex.join([*ctx.command_path.split(), *args]))
-        words: list[str] = []
-        for position, word in enumerate(args):
-            words.append(word)
-            after = args[position + 1 : position + 2]
-            if word == "--json" and (not after or (after[0][:1] == "-" and after[0] != STREAM)):
-                words.append(STREAM)
-        return super().parse_args(ctx, words)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
-        OPTIONS.set({one.name: one.opts[0] for one in self.params if one.opts[0][:1] == "-"})
+        OPTIONS.set({part.name: part.opts[0] for part in self.params if part.opts[0][:1] == "-"})
         try:
             with warnings_as_lines():
-                try:
-                    return super().invoke(ctx)
-                finally:
-                    sys.stdout.flush()
+                return super().invoke(ctx)
         except (InputError, MissingDependencyError) as error:
             complain(as_options(str(error)))
-            raise typer.Exit(BAD_INPUT) from None
+            raise typer.Exit(Exit.BAD_INPUT) from None
         except SolverError as error:
             complain(str(error))
-            raise typer.Exit(FAILED) from None
+            raise typer.Exit(Exit.FAILED) from None
         except KeyboardInterrupt:
             complain("interrupted")
-            raise typer.Exit(INTERRUPTED) from None
-        except OSError as error:
-            if error.errno not in DISK_IS_FULL:
-                raise
-            # What stdout still holds would fail again when the process ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            complain(f"stdout cannot be written: {error.strerror}")
-            raise typer.Exit(BAD_INPUT) from None
+            raise typer.Exit(Exit.INTERRUPTED) from None
 
 
 # Arguments of Python in messages: keep='age', transpose=True, ids=
@@ -149,19 +149,14 @@ class Output:
 
     Attributes
     ----------
-    json : path, optional
-        The file for all numbers; a dash is stdout.
+    json : bool
+        Whether stdout is for numbers.
     quiet : bool
         Whether only warnings, errors and those numbers are printed.
     """
 
-    json: Path | None = None
+    json: bool = False
     quiet: bool = False
-
-    @property
-    def streams(self) -> bool:
-        """Whether stdout is for numbers."""
-        return self.json is not None and str(self.json) == STREAM
 
     @property
     def bar(self) -> bool:
@@ -172,7 +167,7 @@ class Output:
         """Make a console for wherever the stream goes now, which tests redirect."""
         from rich.console import Console
 
-        return Console(stderr=stderr or self.streams, highlight=False, quiet=self.quiet)
+        return Console(stderr=stderr or self.json, highlight=False, quiet=self.quiet)
 
     def say(self, text: str, style: str = "") -> None:
         """Print a line of the answer, as it is: no markup, no wrapping of paths."""
@@ -189,17 +184,10 @@ class Output:
                 self.remark(f"Wrote {path}")
 
     def numbers(self, content: dict[str, Any]) -> None:
-        """Hand over all numbers, with the command that gave them, if anybody asked for them."""
-        if self.json is None:
-            return
-        content = {**_finite(content), "command": TYPED.get()}
-        text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-        if self.streams:
-            print(text)
-            return
-        with replacing(self.json) as draft:
-            draft.write_text(f"{text}\n", "utf-8")
-        self.wrote(self.json)
+        """Print all numbers, with the command that gave them, if anybody asked for them."""
+        if self.json:
+            content = {**_finite(content), "command": TYPED.get()}
+            print(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def new_table() -> Table:
@@ -211,7 +199,7 @@ def new_table() -> Table:
 
 
 def _finite(content: Any) -> Any:
-    """Return content with null for numbers that are none: JSON has no other word for them."""
+    """Return content with null for NaN and infinity, which JSON does not have."""
     if isinstance(content, dict):
         return {key: _finite(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
@@ -273,32 +261,32 @@ def exit_code(status: Status) -> int:
     """
     if status.ok:
         return 0
-    return INTERRUPTED if status.name == "INTERRUPTED" else NOT_CONVERGED
+    return int(Exit.INTERRUPTED if status.name == "INTERRUPTED" else Exit.NOT_CONVERGED)
 
 
-def check_files(*wanted: tuple[Path | None, tuple[str, ...]], inputs: Sequence[Path] = ()) -> None:
+def check_files(inputs: Sequence[Path] = (), **wanted: Path | None) -> None:
     """Refuse what could not be written, before an hour's work is lost to it.
 
-    `wanted` are paths, or None, with the suffixes they may have. `inputs` must not be written over.
+    `wanted` are paths, or None, by what they are to hold; `inputs` must not be written over.
 
     Examples
     --------
-    >>> check_files((Path("plan.txt"), PICTURES))
+    >>> check_files(picture=Path("plan.txt"))
     Traceback (most recent call last):
     ...
     frot.InputError: plan.txt must end in .png or .svg or .pdf or .jpg or .webp
     """
-    for path, kinds in wanted:
-        if path is None or (kinds is NUMBERS and str(path) == STREAM):
+    for name, path in wanted.items():
+        if path is None:
             continue
         check_writable(path)
-        if path.suffix.lower() not in kinds:
-            raise InputError(f"{path} must end in {' or '.join(kinds)}")
-        if path.resolve() in [one.resolve() for one in inputs]:
+        if path.suffix.lower() not in ENDINGS[name]:
+            raise InputError(f"{path} must end in {' or '.join(ENDINGS[name])}")
+        if path.resolve() in [source.resolve() for source in inputs]:
             raise InputError(f"{path} is read from; give the path of another file")
-        if kinds is PICTURES:
+        if name == "picture":
             require("matplotlib.figure", "plot")
-        if kinds is PAGES:
+        if name == "report":
             require("jinja2", "plot")
 
 

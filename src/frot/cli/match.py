@@ -16,19 +16,18 @@ import typer
 from frot._base.errors import InputError
 from frot._base.stopping import Interrupted
 from frot.cli.command import (
-    ARCHIVES,
-    NUMBERS,
-    PAGES,
-    PICTURES,
     TYPED,
     Json,
     Output,
+    Picture,
     Quiet,
+    Save,
     check_files,
     examples,
     exit_code,
     new_table,
     option,
+    output,
     save_picture,
 )
 
@@ -40,27 +39,28 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "frot match a.jpg b.jpg --points 120,80 --report match.html",
     "frot match a.jpg b.jpg --picture matches.png --flow a_to_b.flo --save match.npz",
-    "frot match a.jpg b.jpg --grid 8 --json - | jq .points",
+    "frot match a.jpg b.jpg --grid 8 --json | jq .points",
 )
-POINTS = "Points of A, x,y in pixels; repeatable, or several in quotes."
-GRID = "Points on a grid: number along the longer side."
-PICTURE = "Write a picture: .png, .svg, .pdf, .jpg or .webp."
-FLOWS = (".flo", ".npy")
-# Points and layers that are printed.
-POINTS_SHOWN = 20
-LAYERS_SHOWN = 5
-
-NETWORK = "efficientnet-lite2 (default), resnet101, dinov2, an .onnx file, ..."
-METHOD = "frot (default), ot, uniform, weighted, nn, hpf, scot, srw or max-min."
 # Named as the arguments of `Matcher` are, so that its messages can be told as options.
-Network = Annotated[str | None, option("Matching", NETWORK, "NAME", "--network")]
+Network = Annotated[
+    str | None,
+    option(
+        "Matching",
+        "torchvision:NAME, timm:NAME, transformers:FOLDER, FILE.onnx; or the default.",
+        "NAME",
+        "--network",
+    ),
+]
 Weights = Annotated[
-    Path | None, option("Matching", "File, or folder, of the network's weights.", "FILE")
+    Path | None,
+    option("Matching", "File of the state_dict() of a network of torchvision or timm.", "FILE"),
 ]
 Layers = Annotated[
     str | None, option("Matching", "Only these layers, names or numbers with commas.", "NAMES")
 ]
-Method = Annotated[str | None, option("Matching", METHOD, "NAME")]
+Method = Annotated[
+    str | None, option("Matching", "frot (default), weighted, uniform, ot or nn.", "NAME")
+]
 Preset = Annotated[
     str | None, option("Matching", "Settings by name: frot-paper, scot or hpf.", "NAME")
 ]
@@ -71,8 +71,13 @@ Device = Annotated[str | None, option("Matching", "cpu, cuda, cuda:1, ...", "NAM
 def match(
     a: Annotated[Path, typer.Argument(metavar="A", help="Photograph to take points from.")],
     b: Annotated[Path, typer.Argument(metavar="B", help="Photograph to find them in.")],
-    points: Annotated[list[str] | None, option("Points", POINTS, "X,Y")] = None,
-    grid: Annotated[int | None, option("Points", GRID, "COUNT")] = None,
+    points: Annotated[
+        list[str] | None,
+        option("Points", "Points of A, x,y in pixels; repeatable, or several in quotes.", "X,Y"),
+    ] = None,
+    grid: Annotated[
+        int | None, option("Points", "Points on a grid: number along the longer side.", "COUNT")
+    ] = None,
     backbone: Network = None,
     weights: Weights = None,
     layers: Layers = None,
@@ -80,18 +85,13 @@ def match(
     preset: Preset = None,
     side: Side = None,
     device: Device = None,
-    picture: Annotated[Path | None, option("Output", PICTURE, "FILE")] = None,
-    report: Annotated[
-        Path | None, option("Output", "Write a web page to click on, .html.", "FILE")
-    ] = None,
+    picture: Picture = None,
+    report: Annotated[Path | None, output("Write a web page to click on, .html.")] = None,
     flow: Annotated[
-        Path | None,
-        option("Output", "Write where every pixel of A is in B, .flo or .npy.", "FILE"),
+        Path | None, output("Write where every pixel of A is in B, .flo or .npy.")
     ] = None,
-    save: Annotated[
-        Path | None, option("Output", "Write the match, .npz, for frot.load.", "FILE")
-    ] = None,
-    json: Json = None,
+    save: Save = None,
+    json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Match two photographs by all layers of a network at once.
@@ -105,14 +105,7 @@ def match(
     from frot.correspondence.match_picture import plot_matches
     from frot.correspondence.page import write_match_page
 
-    check_files(
-        (json, NUMBERS),
-        (picture, PICTURES),
-        (report, PAGES),
-        (flow, FLOWS),
-        (save, ARCHIVES),
-        inputs=[a, b],
-    )
+    check_files([a, b], picture=picture, report=report, flow=flow, save=save)
     out = Output(json, quiet)
     if points and grid is not None:
         raise InputError("grid: points are given already; give --points or --grid")
@@ -230,23 +223,35 @@ def match_numbers(match: Match, points: np.ndarray, moved: Transfer) -> dict[str
     return match.to_dict() | {"points": places}
 
 
-def show_match(out: Output, match: Match, points: np.ndarray, moved: Transfer) -> None:
-    """Print a table of points, the heaviest layers and the interval."""
+def heaviest_layers(alpha: dict[str, float], most: int = 5) -> str:
+    """Name the layers of the largest weights.
+
+    Examples
+    --------
+    >>> heaviest_layers({"conv1": 0.25, "conv2": 0.75}, most=1)
+    'conv2 0.750'
+    """
+    layers = sorted(alpha.items(), key=lambda item: -item[1])[:most]
+    return ", ".join(f"{name} {weight:.3f}" for name, weight in layers)
+
+
+def show_match(
+    out: Output, match: Match, points: np.ndarray, moved: Transfer, most: int = 20
+) -> None:
+    """Print a table of at most `most` points, the heaviest layers and the interval."""
     from frot.correspondence.agreement import told
 
     table = new_table()
     for heading in ("point", "x, y in A", "x, y in B", "confidence"):
         table.add_column(heading, justify="right", no_wrap=True)
     rows = list(zip(points, moved.points, moved.confidence, strict=True))
-    for number, ((x, y), (u, v), sure) in enumerate(rows[:POINTS_SHOWN], start=1):
+    for number, ((x, y), (u, v), sure) in enumerate(rows[:most], start=1):
         table.add_row(str(number), f"{x:.1f}, {y:.1f}", f"{u:.1f}, {v:.1f}", f"{sure:.0%}")
     out.console().print(table)
-    if len(points) > POINTS_SHOWN:
-        out.say(f"... and {len(points) - POINTS_SHOWN:,} more points")
-    layers = sorted(match.alpha.items(), key=lambda item: -item[1])[:LAYERS_SHOWN]
-    if layers:
-        text = ", ".join(f"{name} {weight:.3f}" for name, weight in layers)
-        out.say(f"Heaviest of {len(match.alpha)} layers: {text}")
+    if len(points) > most:
+        out.say(f"... and {len(points) - most:,} more points")
+    if match.alpha:
+        out.say(f"Heaviest of {len(match.alpha)} layers: {heaviest_layers(match.alpha)}")
     n, m = match.source_grid.count, match.target_grid.count
     out.say(f"{match.method}: {n:,} to {m:,} cells in {match.seconds:.3g} s")
     if len(match.looks) > 1:

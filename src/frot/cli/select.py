@@ -18,15 +18,13 @@ import typer
 from frot._base.errors import InputError
 from frot._base.files import replacing
 from frot._base.names import quote_some
-from frot._base.stopping import Interrupted
 from frot.cli.command import (
-    NUMBERS,
-    PAGES,
-    TABLES,
     TYPED,
     Json,
     Output,
     Quiet,
+    Report,
+    TableFile,
     check_files,
     examples,
     exit_code,
@@ -38,27 +36,26 @@ from frot.cli.command import (
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from frot.selection import FROTSelector, PathwayTest, PermutationTest
+    from frot.selection import FROTSelector, PathwayTest, PermutationTest, ShapeTest
 
 EXAMPLES = examples(
     "frot select genes.csv --label class --top 20 --table genes.tsv --report report.html",
     "frot select counts.tsv --transpose --labels samples.csv --label condition --log1p",
     "frot select cells.h5ad --label cell_type --groups sets.gmt --permutations 1000",
-    "frot select genes.csv.gz --label class --json - | jq .table",
+    "frot select genes.csv.gz --label class --json | jq .table",
 )
 
 # The choices of options; reading them off the library would load scikit-learn for ``--help``.
 Missing = Literal["error", "impute", "drop"]
-Score = Literal[
-    "auto", "moderated", "t", "shift", "shape", "combined", "alpha", "phi", "misalignment", "set"
-]
+Score = Literal["moderated", "alpha"]
 
 GROUPS = "each, prefix, or a .gmt, .json, .csv or .tsv file of groups."
 LABELS = "File with the classes, matched by samples' names."
 TRANSPOSE = "The table has one row per feature, one column per sample."
 IDS = "Column of samples' names; with --transpose, of features'."
 KEEP = "A feature though it looks like metadata; repeatable."
-SCORE = "What to rank by: auto, moderated, t, shift, shape, alpha, ..., or set for groups."
+SCORE = "Rank by a moderated t, or alpha, the paper's."
+BLOCK = "Column to adjust for and permute within: batch, site, patient."
 TOP = "How many to select; below 1, a fraction. By default 50, at most half."
 
 
@@ -68,38 +65,32 @@ def select(
     labels: Annotated[str | None, option("Data", LABELS, "FILE")] = None,
     transpose: Annotated[bool, option("Data", TRANSPOSE, None, "--transpose")] = False,
     ids: Annotated[str | None, option("Data", IDS, "COLUMN", "--id")] = None,
-    drop: Annotated[
-        list[str] | None, option("Data", "Not a feature; repeatable.", "NAME|FILE")
-    ] = None,
-    keep: Annotated[list[str] | None, option("Data", KEEP, "NAME|FILE")] = None,
+    drop: Annotated[list[str] | None, option("Data", "Not a feature; repeatable.", "NAME")] = None,
+    keep: Annotated[list[str] | None, option("Data", KEEP, "NAME")] = None,
     log1p: Annotated[bool, option("Data", "Rank log(1 + x), for counts.", None, "--log1p")] = False,
     missing: Annotated[Missing, option("Data", "What to do with missing values.")] = "error",
     groups: Annotated[str, option("Selection", GROUPS, "GROUPS")] = "each",
     top: Annotated[str | None, option("Selection", TOP, "NUMBER")] = None,
-    score: Annotated[Score, option("Selection", SCORE, "NAME")] = "auto",
+    score: Annotated[Score, option("Selection", SCORE)] = "moderated",
+    block: Annotated[str | None, option("Selection", BLOCK, "COLUMN")] = None,
     permutations: Annotated[
         int,
         typer.Option(
-            help="Number of permutations of the labels, for p and q.",
+            help="Permutations of the labels, for p and q, gene sets and shapes.",
             metavar="COUNT",
             min=0,
             rich_help_panel="Inference",
         ),
     ] = 0,
-    block: Annotated[
-        str | None, option("Inference", "Column to permute within: batch, donor.", "COLUMN")
-    ] = None,
     seed: Annotated[int, option("Inference", "Seed of the permutations.")] = 0,
-    table: Annotated[
-        Path | None, option("Output", "Write all ranks, .tsv or .csv.", "FILE")
-    ] = None,
-    report: Annotated[Path | None, option("Output", "Write a web page, .html.", "FILE")] = None,
-    json: Json = None,
+    table: TableFile = None,
+    report: Report = None,
+    json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Select the features that tell the classes of a table apart.
 
-    DATA is a .csv, .tsv, .txt, .gct (also with .gz), .xlsx, .parquet or .npz file with a column of
+    DATA is a .csv, .tsv, .txt, .gct (also with .gz), .xlsx or .parquet file with a column of
     classes, or an .h5ad file with one in obs. Columns of numbers are features; the first column
     of text names the samples.
 
@@ -108,11 +99,9 @@ def select(
     from frot.selection import FROTSelector, read_samples, write_selection_report
 
     inputs = [data, *([Path(labels)] if labels else []), Path(groups)]
-    check_files((json, NUMBERS), (table, TABLES), (report, PAGES), inputs=inputs)
+    check_files(inputs, table=table, report=report)
     out = Output(json, quiet)
     count = None if top is None else parse_top(top)
-    if block is not None and not permutations:
-        raise InputError("block: is what permutations stay within; give --permutations too")
     samples = read_samples(
         data,
         label,
@@ -135,19 +124,19 @@ def select(
         score=score,
         missing=missing,
     )
+    # Names of samples and features are told, and probes of one gene known; not of sparse tables,
+    # which frames hold a column at a time.
+    X = samples.X if hasattr(samples.X, "tocsc") else samples.to_frame()
     with errors_as_options():
-        try:
-            selector.fit(samples.X, samples.y)
-        except Interrupted as stop:
-            # Fitted with the best answer until then; no more is asked for.
-            selector, permutations = stop.result, 0
-        test: dict[str, Any] = {
-            "n_permutations": permutations, "block": samples.block, "random_state": seed,
-        }  # fmt: skip
-        if permutations and groups == "each":
-            selector.permutation_test(samples.X, samples.y, progress=out.bar, **test)
+        selector.fit(X, samples.y, samples.block)
+        test: dict[str, Any] = {"n_permutations": permutations, "random_state": seed}
+        if permutations and not selector.single:
+            names = {"feature_names": samples.names}
+            selector.pathway_test(X, samples.y, progress=out.bar, **names, **test)
         elif permutations:
-            selector.pathway_test(samples.X, samples.y, feature_names=samples.names, **test)
+            selector.permutation_test(X, samples.y, progress=out.bar, **test)
+            if _has_shapes(selector, X):
+                selector.shape_test(X, samples.y, progress=out.bar, **test)
     show_selection(out, selector)
     out.numbers(selection_numbers(selector))
     if table is not None:
@@ -155,7 +144,7 @@ def select(
     if report is not None:
         write_selection_report(
             selector,
-            samples.X,
+            X,
             samples.y,
             report,
             title=f"{data.name} by {label}",
@@ -165,8 +154,16 @@ def select(
             sample_names=samples.ids,
         )
     out.wrote(table, report)
-    results = [one.result for one in selector.comparisons_ if one.result is not None]
+    results = [
+        comparison.result for comparison in selector.comparisons_ if comparison.result is not None
+    ]
     raise typer.Exit(max((exit_code(result.status) for result in results), default=0))
+
+
+def _has_shapes(selector: FROTSelector, X: Any) -> bool:
+    """Whether `shape_test` can be run: of two classes of ten samples, in a table that is dense."""
+    comparison = selector.comparisons_[0]
+    return len(selector.classes_) == 2 and min(comparison.sizes) >= 10 and not hasattr(X, "tocsc")
 
 
 def parse_top(text: str) -> int | float:
@@ -192,10 +189,10 @@ def _warn_of_what_is_left_out(samples: Any, whose: str, dropped: Sequence[str]) 
             f"(--drop says so without this warning, --id takes one for the {whose}' names)"
         )
     if dropped:
-        one = len(dropped) == 1
+        single = len(dropped) == 1
         warn(
-            f"{len(dropped)} set{'' if one else 's'} ha{'s' if one else 've'} too few "
-            f"features in the data, or too many, and {'is' if one else 'are'} left out: "
+            f"{len(dropped)} set{'' if single else 's'} ha{'s' if single else 've'} too few "
+            f"features in the data, or too many, and {'is' if single else 'are'} left out: "
             f"{quote_some(list(dropped))}"
         )
 
@@ -220,12 +217,6 @@ def errors_as_options() -> Iterator[None]:
         # The argument is what a message begins with; a class may be called "therapy: none".
         head, colon, rest = text.partition(":")
         raise InputError(ORIGINS.get(head, head) + colon + rest) from None
-
-
-# Rows that are printed, and genes of a leading edge; a table has all.
-ROWS = 20
-GENES = 3
-LEVEL = 0.05
 
 
 def write_ranking(selector: FROTSelector, path: Path) -> None:
@@ -263,9 +254,11 @@ def selection_numbers(selector: FROTSelector) -> dict[str, Any]:
     columns = ranking_columns(selector)
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     comparisons = []
-    for one in selector.comparisons_:
-        known = {} if one.result is None else one.result.to_dict()
-        comparisons.append({"name": one.name} | {name: known[name] for name in FACTS if known})
+    for comparison in selector.comparisons_:
+        known = {} if comparison.result is None else comparison.result.to_dict()
+        comparisons.append(
+            {"name": comparison.name} | {name: known[name] for name in FACTS if known}
+        )
     return {
         "table": [dict(zip(columns, row, strict=True)) for row in rows],
         "comparisons": comparisons,
@@ -338,28 +331,32 @@ def _printed(name: Column, columns: Sequence[Column], room: int) -> Table:
     return table
 
 
-def show_selection(out: Output, selector: FROTSelector) -> None:
-    """Print the table and one line for each comparison."""
-    single = len(selector.groups_) == selector.n_features_in_ and selector.groups_.in_order
-    what = "feature" if single else "group"
+def show_selection(out: Output, selector: FROTSelector, most: int = 20) -> None:
+    """Print `most` rows of the table and one line for each comparison."""
+    what = "feature" if selector.single else "group"
     sets, test = selector.tests
     order = np.argsort(selector.ranking_) if sets is None else sets.order
     kept = int(selector.groups_support_.sum())
-    shown = order[: min(ROWS, kept)]
-    if sets is None:
-        name, columns = _ranking(selector, shown, what)
-    else:
-        name, columns = _sets(sets, shown)
+    shown = order[: min(most, kept)]
+    name, columns = _ranking(selector, shown, what) if sets is None else _sets(sets, shown)
     print_columns(out, name, columns)
     if sets is not None:
         _show_shared_edges(out, sets, shown)
     more = f", of which the first {len(shown)} are shown" if len(shown) < kept else ""
     out.say(f"{kept:,} of {len(order):,} {what}s selected{more}.")
+    if selector.block_ is not None:
+        blocks = len(set(selector.block_.tolist()))
+        out.say(f"Adjusted for {blocks:,} blocks; labels are permuted within blocks.")
     if sets is not None:
         _show_pathway_test(out, sets)
+    elif test is not None:
+        _show_permutation_test(out, test)
+    elif selector.single:
+        many = int((selector.p_values[1] <= 0.05).sum())
+        out.say(f"Moderated t: {many:,} features with q <= 0.05 (Benjamini-Hochberg)")
+    if "shape_" in vars(selector):
+        _show_shape_test(out, selector.shape_)
     show_comparisons(out, selector)
-    if sets is None and test is not None:
-        _show_permutation_test(out, test, what)
 
 
 def _written(values: np.ndarray, form: str) -> list[str]:
@@ -371,39 +368,45 @@ CLASS = 16
 
 
 def _ranking(selector: FROTSelector, shown: np.ndarray, what: str) -> tuple[Column, list[Column]]:
-    table: Any = selector.table_
-    signed = {name: np.asarray(table[name])[: len(shown)] for name in table}
-    name = Column(what, [selector.groups_.names[group] for group in shown])
-    columns = [
-        Column("score", _written(selector.scores_[shown], ".4g"), 3),
-        Column("up in", signed["up_in"].tolist(), 1, CLASS),
-        Column("log2 FC", _written(signed["log2_fold_change"], "+.2f"), 4),
-    ]
-    if "comparison" in signed:
+    table: Any = selector.table_[: len(shown)]
+    name = Column(what, table["feature"].tolist())
+    columns = [Column("up in", table["up_in"].tolist(), 1, CLASS)]
+    if selector.single:
+        # By how much it is up there, whichever class comes first.
+        change = np.abs(table["log2_fold_change"].to_numpy())
+        columns.append(Column("by log2", _written(change, ".2f"), 4))
+        columns.append(Column("t", _written(np.abs(table["t"].to_numpy()), ".1f"), 3))
+    else:
+        columns.append(Column("score", _written(table["score"].to_numpy(), ".3g"), 3))
+    if "comparison" in table:
         # Without it nobody knows who the rest is in which a feature may be up.
-        columns.append(Column("comparison", signed["comparison"].tolist(), 2, 2 * CLASS))
-    if any(one.result is not None for one in selector.comparisons_):
-        columns.append(Column("α", _written(selector.alpha_[shown], ".2g"), 8))
-    _, test = selector.tests
-    if test is not None:
-        columns.append(Column("p", _written(test.p[shown], ".2g"), 5))
-        columns.append(Column("q", _written(test.q[shown], ".2g"), 1))
-        columns.append(Column("max-T", _written(test.p_max[shown], ".2g"), 7))
+        columns.append(Column("comparison", table["comparison"].tolist(), 2, 2 * CLASS))
+    for heading, column, spare in (("p", "p", 5), ("q", "q", 1), ("max-T", "p_max", 6)):
+        if column in table and not table[column].isna().all():
+            columns.append(Column(heading, _written(table[column].to_numpy(), ".2g"), spare))
+    if "q_form" in table:
+        columns.append(Column("form q", _written(table["q_form"].to_numpy(), ".2g"), 7))
+    if any(comparison.result is not None for comparison in selector.comparisons_):
+        columns.append(Column("α", _written(table["alpha"].to_numpy(), ".2g"), 8))
     return name, columns
 
 
-# How q-values were made.
-QS = {"pooled": "pooled null, pi0 {:.2f}", "bh": "Benjamini-Hochberg"}
-
-
-def _show_permutation_test(out: Output, test: PermutationTest, what: str) -> None:
+def _show_permutation_test(out: Output, test: PermutationTest) -> None:
+    counts = [int((q <= level).sum()) for q, level in ((test.q, 0.05), (test.q, 0.1))]
     out.say(
-        f"{len(test.null):,} permutations of {test.statistic}: "
-        f"{int((test.q <= 0.05).sum()):,} {what}s with q <= 0.05, "
-        f"{int((test.q <= 0.1).sum()):,} with q <= 0.1 "
-        f"({QS[test.q_method].format(test.pi0)}), "
+        f"{test.n_permutations:,} permutations of Welch's t: {counts[0]:,} features with "
+        f"q <= 0.05, {counts[1]:,} with q <= 0.1 (pooled null, pi0 {test.pi0:.2f}), "
         f"{int((test.q_bh <= 0.05).sum()):,} with Benjamini-Hochberg q <= 0.05, "
         f"{int((test.p_max <= 0.05).sum()):,} with max-T p <= 0.05"
+    )
+
+
+def _show_shape_test(out: Output, test: ShapeTest) -> None:
+    form, spread = (int((q <= 0.05).sum()) for q in (test.q_form, test.q_spread))
+    best = f"; the surest is {test.names[test.order[0]]}" if form else ""
+    out.say(
+        f"Shape of {int(test.tested.sum()):,} features, aligned: {form:,} differ in form (q <= "
+        f"0.05), {spread:,} in spread{best}"
     )
 
 
@@ -412,8 +415,8 @@ def _sets(test: PathwayTest, shown: np.ndarray) -> tuple[Column, list[Column]]:
     edges = []
     for group in shown:
         edge = [test.feature_names[column] for column in test.edges[group]]
-        more = f" +{len(edge) - GENES}" if len(edge) > GENES else ""
-        edges.append(" ".join(edge[:GENES]) + more)
+        more = f" +{len(edge) - 3}" if len(edge) > 3 else ""
+        edges.append(" ".join(edge[:3]) + more)
     name = Column("set", [test.names[group].removeprefix(prefix) for group in shown])
     columns = [
         Column("size", _written(test.groups.sizes[shown], "d"), 3),
@@ -436,13 +439,17 @@ def _show_shared_edges(out: Output, test: PathwayTest, shown: np.ndarray) -> Non
 
 
 def _show_pathway_test(out: Output, test: PathwayTest) -> None:
+    if test.note:
+        out.say(f"{test.note}.")
     if prefix := _prefix(test.names):
         out.say(f"Names are shown without {prefix!r}; --table has them whole, and all tests.")
-    many = [int((q <= LEVEL).sum()) for q in (test.q_competitive, test.q_self_contained)]
+    many = [int((q <= 0.05).sum()) for q in (test.q_competitive, test.q_self_contained)]
     out.say(
-        f"{test.n_permutations:,} permutations, q <= {LEVEL:g}: {many[0]} sets differ more than "
+        f"{test.n_permutations:,} permutations, q <= 0.05: {many[0]} sets differ more than "
         f"other genes do (competitive), {many[1]} differ (self-contained)"
     )
+    if test.power:
+        out.say(test.power)
 
 
 def _prefix(names: Sequence[str]) -> str:
@@ -456,25 +463,24 @@ def _prefix(names: Sequence[str]) -> str:
     if len(names) < 2:
         return ""
     first, last = min(names), max(names)
-    same = next((at for at, (a, b) in enumerate(zip(first, last)) if a != b), 0)  # noqa: B905
+    same = next((index for index, (a, b) in enumerate(zip(first, last)) if a != b), 0)  # noqa: B905
     head, underscore, _ = first[:same].rpartition("_")
     return head + underscore
 
 
 def show_comparisons(out: Output, selector: FROTSelector) -> None:
     """Print a line of the solver's facts for each comparison."""
-    for one in selector.comparisons_:
-        result = one.result
+    for comparison in selector.comparisons_:
+        result = comparison.result
         if result is None:
             continue
-        drawn = f", {one.about_plan}" if one.is_sample else ""
+        drawn = f", {comparison.about_plan}" if comparison.is_sample else ""
         out.say(
-            f"{one.name}: eta {result.eta:.4g}, perplexity {result.perplexity:.1f} of "
-            f"{len(result.alpha):,}, optimum in [{result.lower:.8g}, {result.upper:.8g}], "
-            f"gap {result.gap:.1e}, {result.status}{drawn}",
+            f"{comparison.name}: eta {result.eta:.4g}, optimum in [{result.lower:.8g}, "
+            f"{result.upper:.8g}], gap {result.gap:.1e}, {result.status}{drawn}",
             style="" if result.status.ok else "yellow",
         )
-    left = [one for one in selector.comparisons_ if one.result is None]
+    left = [comparison for comparison in selector.comparisons_ if comparison.result is None]
     if left:
         more = f" and in {len(left) - 1} more comparisons" if len(left) > 1 else ""
         out.say(f"{left[0].name}: {left[0].about_plan}{more}")

@@ -10,16 +10,16 @@ import typer
 
 import frot
 from frot._base.errors import InputError
-from frot._base.tables import read_pair, read_table
+from frot._base.files import check_path
+from frot._base.tables import numpy_errors, read_pair, read_table
 from frot.cli.command import (
-    ARCHIVES,
-    NUMBERS,
-    PAGES,
-    PICTURES,
     TYPED,
     Json,
     Output,
+    Picture,
     Quiet,
+    Report,
+    Save,
     check_files,
     examples,
     exit_code,
@@ -32,28 +32,44 @@ from frot.groups.groups import Groups
 
 EXAMPLES = examples(
     "frot solve a.csv b.csv --groups prefix --save result.npz --report page.html",
-    "frot solve a.csv b.csv --groups sets.gmt --eta 0.5 --json numbers.json",
-    "frot solve a.csv.gz b.csv --json - --quiet | jq .value",
+    "frot solve a.csv b.csv --groups sets.gmt --eta 0.5 --json > numbers.json",
+    "frot solve a.csv.gz b.csv --json --quiet | jq .value",
 )
-GROUPS = "each, all, prefix, sizes like 2,8, or a .gmt, .json, .csv or .tsv file."
-TAU = "Price of mass that is not kept: one number, or two as 0.5,inf."
-METRIC = f"{', '.join(METRICS)}, euclidean, or any other of SciPy's cdist."
-NORMALISE = "Make groups comparable: none, mean or regret."
-PICTURE = "Write a picture: .png, .svg, .pdf, .jpg or .webp."
-# Groups in the summary.
-SHOWN = 10
 
 
 def solve(
     a: Annotated[Path, typer.Argument(metavar="A", help="Table of points, a row each.")],
     b: Annotated[Path, typer.Argument(metavar="B", help="The other, of the same features.")],
-    groups: Annotated[str, option("Problem", GROUPS, "GROUPS")] = "each",
+    groups: Annotated[
+        str,
+        option(
+            "Problem",
+            "each, all, prefix, sizes like 2,8, or a .gmt, .json, .csv or .tsv file.",
+            "GROUPS",
+        ),
+    ] = "each",
     eta: Annotated[float, option("Problem", "Entropy of the weights of groups.", "COST")] = 0.0,
     eps: Annotated[float, option("Problem", "Entropy of the plan (Sinkhorn).", "COST")] = 0.0,
-    tau: Annotated[str | None, option("Problem", TAU, "COST")] = None,
-    metric: Annotated[str, option("Problem", METRIC, "NAME")] = "sqeuclidean",
+    tau: Annotated[
+        str | None,
+        option("Problem", "Price of mass that is not kept: one number, or two as 0.5,inf.", "COST"),
+    ] = None,
+    mass: Annotated[float | None, option("Problem", "Mass that is moved.", "MASS")] = None,
+    metric: Annotated[
+        str,
+        option(
+            "Problem", f"{', '.join(METRICS)}, euclidean, or any other of SciPy's cdist.", "NAME"
+        ),
+    ] = "sqeuclidean",
     normalise: Annotated[
-        str, option("Problem", NORMALISE, "HOW", "--normalise", "--normalize")
+        str,
+        option(
+            "Problem",
+            "Make groups comparable: none, mean or regret.",
+            "HOW",
+            "--normalise",
+            "--normalize",
+        ),
     ] = "none",
     weights_a: Annotated[Path | None, option("Problem", "One weight per point.", "FILE")] = None,
     weights_b: Annotated[Path | None, option("Problem", "One weight per point.", "FILE")] = None,
@@ -68,12 +84,10 @@ def solve(
         ),
     ] = False,
     tol: Annotated[float | None, option("Problem", "Relative gap to stop at.", "GAP")] = None,
-    save: Annotated[
-        Path | None, option("Output", "Write the result, .npz, for frot.load.", "FILE")
-    ] = None,
-    report: Annotated[Path | None, option("Output", "Write a web page, .html.", "FILE")] = None,
-    picture: Annotated[Path | None, option("Output", PICTURE, "FILE")] = None,
-    json: Json = None,
+    save: Save = None,
+    report: Report = None,
+    picture: Picture = None,
+    json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Transport table A to table B, robust to the choice of features.
@@ -85,13 +99,8 @@ def solve(
     Exit codes: 0 solved, 2 bad input, 3 stopped before the tolerance, 130 interrupted.
     """
     weights = [path for path in (weights_a, weights_b) if path is not None]
-    check_files(
-        (json, NUMBERS),
-        (save, ARCHIVES),
-        (report, PAGES),
-        (picture, PICTURES),
-        inputs=[a, b, Path(groups), *weights],
-    )
+    inputs = [a, b, Path(groups), *weights]
+    check_files(inputs, save=save, report=report, picture=picture)
     out = Output(json, quiet)
     first, second = read_pair(a, b)
     names = first.columns or second.columns
@@ -111,6 +120,7 @@ def solve(
             eta=eta,
             eps=eps,
             tau=None if tau is None else prices(tau),
+            mass=mass,
             metric=metric,
             normalise=normalise,
             normalise_weights=normalise_weights,
@@ -143,11 +153,9 @@ def read_weights(path: Path) -> np.ndarray:
     >>> read_weights(path)
     array([0.25, 0.75])
     """
-    if path.suffix.lower() == ".npy" and path.is_file():
-        try:
+    if check_path(path, "weights").suffix.lower() == ".npy" and path.is_file():
+        with numpy_errors(path):
             array = np.load(path, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise InputError(f"cannot read {path}: {error}") from None
     else:
         array = read_table(path).values
     if array.size != max(array.shape, default=0):
@@ -177,7 +185,7 @@ def show_result(out: Output, result: frot.Result) -> None:
     from rich.text import Text
 
     status = result.status
-    lines = Text(result.summary(SHOWN))
+    lines = Text(result.summary())
     lines.highlight_regex(r"^\S.*", "bold")
     lines.highlight_words([f"{status}:"], f"bold {'green' if status.ok else 'yellow'}")
     lines.highlight_regex(

@@ -3,6 +3,24 @@
 Photographs and a network go in, a `Match` comes out: where points of one lie in the other, and how
 much each layer weighed. Section 3.3 of the paper.
 
+The walk of ``Matcher()(a, b)``, in the order to read it:
+
+- ``_matcher.py``, `Matcher`: `__call__` is the whole call; ``settings.py`` declares its options;
+- ``backbones/_networks.py``, `resolve_backbone`: which network is meant; torch modules by
+  ``_torch.py``, ONNX files by ``_onnx.py``;
+- ``cache.py``, `FeatureMemory`: photographs (``_photo.py``) and their features, computed once;
+- ``layers.py``, `LayerPair`: two photographs, all layers, cell against cell;
+- ``layer_costs.py``, `LayerCosts`: the costs on the layers' own grids: `mix` and `inner` by small
+  products, interpolated once a grid;
+- ``methods.py``, `feature_robust`: a plan between cells by `frot.solve_costs`, as all methods;
+- ``_coherence.py``, `coherence`: the prior that keeps the weights off layers of noise, and why;
+- ``_mirror.py``, `mirrored_image`: A mirrored, where a first look leaves open which way it faces;
+- ``_looks.py``, `read_off`: votes of one look at A or two, and the scores; Hough matching is
+  ``agreement.py``;
+- ``match.py``, `Match`: what comes out: points (``transfer.py``), flow, masks, a file.
+
+`evaluate` (``evaluation/_run.py``) does this for every pair of a data set (``datasets/sets.py``).
+
 >>> from frot.correspondence import Matcher
 >>> from skimage.data import chelsea
 >>> match = Matcher(side=96)(chelsea(), chelsea()[:, ::-1])
@@ -14,12 +32,6 @@ from __future__ import annotations
 
 from frot.correspondence._coherence import coherence
 from frot.correspondence._features import Backbone, Classifying, FeatureMap, Grid
-from frot.correspondence._layer_search import (
-    LayerSearch,
-    ScoredLayers,
-    best_layer,
-    search_layers,
-)
 from frot.correspondence._matcher import Matcher
 from frot.correspondence._photo import Photo, read_photo
 from frot.correspondence.backbones import (
@@ -28,11 +40,7 @@ from frot.correspondence.backbones import (
     OnnxBackbone,
     TorchBackbone,
     default_backbone,
-    efficientnet_lite2,
-    find_weights,
     image_key,
-    mobilenetv2,
-    resnet,
     resolve_backbone,
 )
 from frot.correspondence.cache import CachedBackbone, FeatureCache
@@ -65,6 +73,7 @@ from frot.correspondence.flow import (
     Warped,
     read_flow,
 )
+from frot.correspondence.layers import LayerPair
 from frot.correspondence.match import Match, load_match
 from frot.correspondence.match_picture import grid_points, object_points, plot_matches
 from frot.correspondence.page import write_match_page
@@ -79,6 +88,7 @@ from frot.correspondence.pictures import (
 )
 from frot.correspondence.settings import PRESETS, Settings
 from frot.correspondence.transfer import Transfer
+from frot.correspondence.tune import Tuned
 
 __all__ = [
     "PAIR_SETS",
@@ -93,7 +103,7 @@ __all__ = [
     "FeatureMap",
     "Flow",
     "Grid",
-    "LayerSearch",
+    "LayerPair",
     "Match",
     "Matcher",
     "NoisyBackbone",
@@ -103,24 +113,20 @@ __all__ = [
     "Photo",
     "Record",
     "ResultTable",
-    "ScoredLayers",
     "Settings",
     "TorchBackbone",
     "Transfer",
+    "Tuned",
     "Verification",
     "Warped",
-    "best_layer",
     "coherence",
     "default_backbone",
-    "efficientnet_lite2",
     "evaluate",
-    "find_weights",
     "grid_points",
     "image_key",
     "load_match",
     "load_pairs",
     "mask_score",
-    "mobilenetv2",
     "object_points",
     "pck",
     "pck_difference",
@@ -137,10 +143,8 @@ __all__ = [
     "read_evaluation",
     "read_flow",
     "read_photo",
-    "resnet",
     "resolve_backbone",
     "result_table",
-    "search_layers",
     "verify_pairs",
     "write_match_page",
 ]

@@ -15,8 +15,8 @@ BYTES = 40
 
 
 def find_device(device: str | None) -> Any:
-    """Return the torch device to work on, None for NumPy."""
-    if device == "numpy":
+    """Return the torch device to work on, None for the host."""
+    if device == "cpu":
         return None
     try:
         import torch
@@ -24,27 +24,25 @@ def find_device(device: str | None) -> Any:
         if device is None:
             return None
         raise InputError(
-            f"device: {device!r} needs PyTorch; {how_to_install('torch')}; or use device='numpy'"
+            f"device: {device!r} needs PyTorch; {how_to_install('torch')}; or use device='cpu'"
         ) from None
     if device is None:
-        return "cuda" if torch.cuda.is_available() else "cpu"
+        return "cuda" if torch.cuda.is_available() else None
     try:
         torch.zeros(1, device=device)
     except Exception as error:
         why = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(
-            f"device: {device!r} cannot be used ({why}); use 'cpu' or 'numpy'"
-        ) from None
+        raise InputError(f"device: {device!r} cannot be used ({why}); use 'cpu'") from None
     return str(device)
 
 
-def working_home(device: Any, dtype: str = "float32") -> Home:
-    """Return where costs are worked out: PyTorch on a device, NumPy for None."""
+def working_home(device: Any) -> Home:
+    """Return where costs are worked out, in single precision: NumPy for None."""
     if device is None:
-        return Home.of(np.zeros(1, dtype=dtype))
+        return Home.of(np.zeros(1, dtype=np.float32))
     import torch
 
-    return Home.of(torch.zeros(1, dtype=getattr(torch, dtype), device=device))
+    return Home.of(torch.zeros(1, dtype=torch.float32, device=device))
 
 
 def needed_room(n: int, m: int) -> float:

@@ -5,6 +5,7 @@ Mass is where the network's classifier looks, or where a user says.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -12,9 +13,10 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
+from frot._base.arrays import Home
 from frot._base.contract import refuse_masked
 from frot._base.errors import InputError
-from frot.correspondence._interpolation import resize, sampling
+from frot.correspondence._interpolation import interpolation, resize, sampling
 
 Made = TypeVar("Made")
 
@@ -30,11 +32,17 @@ class FeatureMap:
     values : array of shape (channels, h, w)
         Single precision.
     stride : float
-        Pixels of the network's input between neighbouring cells.
+        Pixels of the network's input between neighbouring rows of cells, and between columns.
     receptive_field : float
         Pixels of the network's input, across, that a cell sees.
     finite : bool
         Whether it is known already that all values are numbers.
+    column_stride : float, optional
+        Pixels between columns, where these are not as far apart as rows.
+    start : (float, float), optional
+        Where the first cell looks, y and x. If left out it is not known: the first cell is taken
+        to look at the first pixel, and the ends of a coarser layer to lie on the ends of the
+        cells that are matched, as in the literature.
 
     Examples
     --------
@@ -47,6 +55,8 @@ class FeatureMap:
     stride: float
     receptive_field: float
     finite: bool = False
+    column_stride: float | None = None
+    start: tuple[float, float] | None = None
     _made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -54,14 +64,54 @@ class FeatureMap:
         """Number of channels."""
         return int(self.values.shape[0])
 
-    def at(self, h: int, w: int, stride: float) -> FeatureMap:
+    def at(self, grid: Grid) -> FeatureMap:
         """Return the layer on another grid."""
 
         def make() -> FeatureMap:
-            values = resize(self.values, h, w, align_corners=True)
-            return replace(self, values=values, stride=stride)
+            return replace(
+                self,
+                values=self.interpolated(self.values, grid),
+                stride=grid.stride,
+                column_stride=grid.column_stride,
+                start=None if self.start is None else grid.start,
+            )
 
-        return self.once((h, w, stride), make)
+        return self.once(grid, make)
+
+    def interpolated(self, values: Any, grid: Grid) -> Any:
+        """Return values of this layer's cells, (..., h, w), at the cells of another grid."""
+        if self.grid == grid:
+            return values
+        home = Home.of(values)
+        down, across = (home.bring(matrix) for matrix in self.reading(grid))
+        return down @ (values @ across.T)
+
+    def reading(self, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
+        """Return the matrices that read rows and columns at another grid's, (new h, h), (new w, w).
+
+        Bilinear, at the places of the cells; where it is not known at what places this layer's
+        cells look, its ends are put on the ends of the grid.
+
+        Examples
+        --------
+        >>> layer = FeatureMap("late", np.zeros((1, 2, 2)), 16, 43, start=(-4.0, -4.0))
+        >>> layer.reading(Grid(3, 3, 8.0, 19.0))[0]
+        array([[0.75, 0.25],
+               [0.25, 0.75],
+               [0.  , 1.  ]])
+        """
+        own = self.grid
+        counts = ((own.h, grid.h), (own.w, grid.w))
+        if self.start is None:
+            down, across = (interpolation(old, new, align_corners=True) for old, new in counts)
+            return down, across
+        down, across = (
+            sampling((places - start) / stride, old)
+            for places, start, stride, (old, _) in zip(
+                grid.places, own.start, own.strides, counts, strict=True
+            )
+        )
+        return down, across
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """Return what was made of this layer once; it is kept as long as the layer is."""
@@ -73,37 +123,75 @@ class FeatureMap:
     def grid(self) -> Grid:
         """The cells."""
         _, h, w = self.values.shape
-        return Grid(int(h), int(w), float(self.stride), float(self.receptive_field))
+        across = None if self.column_stride is None else float(self.column_stride)
+        start = (0.0, 0.0) if self.start is None else (float(self.start[0]), float(self.start[1]))
+        field = float(self.receptive_field)
+        return Grid(int(h), int(w), float(self.stride), field, across, start)
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Cells over an image, row by row; cell (y, x) has its centre at stride (x, y).
+    """Cells over an image, row by row; (y, x) has its centre at start + (stride y, stride x).
 
     Parameters
     ----------
     h, w : int
         Rows and columns of cells.
     stride : float
-        Pixels between the centres of neighbours.
+        Pixels between the centres of neighbours in rows above each other, and side by side.
     receptive_field : float
         Pixels across that a cell sees.
+    column_stride : float, optional
+        Pixels between neighbours side by side, where that is another number.
+    start : (float, float)
+        The centre of the first cell, y and x.
 
     Examples
     --------
     >>> Grid(2, 3, 8.0, 11.0).centres.tolist()
     [[0.0, 0.0], [8.0, 0.0], [16.0, 0.0], [0.0, 8.0], [8.0, 8.0], [16.0, 8.0]]
+    >>> Grid(2, 2, 8.0, 11.0, 6.0, (3.5, 2.5)).centres.tolist()
+    [[2.5, 3.5], [8.5, 3.5], [2.5, 11.5], [8.5, 11.5]]
     """
 
     h: int
     w: int
     stride: float
     receptive_field: float
+    column_stride: float | None = None
+    start: tuple[float, float] = (0.0, 0.0)
 
     @property
     def count(self) -> int:
         """Number of cells."""
         return self.h * self.w
+
+    @property
+    def strides(self) -> tuple[float, float]:
+        """Pixels between rows, and between columns."""
+        return self.stride, self.stride if self.column_stride is None else self.column_stride
+
+    @property
+    def spacing(self) -> float:
+        """Pixels between neighbours: the geometric mean of the strides."""
+        return self.stride if self.column_stride is None else math.sqrt(math.prod(self.strides))
+
+    @property
+    def places(self) -> tuple[np.ndarray, np.ndarray]:
+        """Where the rows lie, (h,), and the columns, (w,), in pixels."""
+        down, across = (
+            start + stride * np.arange(count)
+            for start, stride, count in zip(self.start, self.strides, (self.h, self.w), strict=True)
+        )
+        return down, across
+
+    def columns(self, x: np.ndarray) -> np.ndarray:
+        """Return the columns, with fractions, that places lie on."""
+        return (x - self.start[1]) / self.strides[1]
+
+    def rows(self, y: np.ndarray) -> np.ndarray:
+        """Return the rows, with fractions, that places lie on."""
+        return (y - self.start[0]) / self.strides[0]
 
     @property
     def centres(self) -> np.ndarray:
@@ -126,16 +214,16 @@ class Grid:
         array([0, 1, 1, 1])
         """
         low, high = self.boxes[:, :2], self.boxes[:, 2:]
-        limit = np.array(size[::-1]) + self.stride
-        found = np.all((low >= -self.stride) & (high < limit), axis=1)
+        stride = np.array(self.strides[::-1])
+        found = np.all((low >= -stride) & (high < np.array(size[::-1]) + stride), axis=1)
         return found if found.any() else np.ones(self.count, dtype=bool)
 
 
 @lru_cache(maxsize=64)
 def _centres(grid: Grid) -> np.ndarray:
     """The same for all photographs of a size."""
-    y, x = np.mgrid[: grid.h, : grid.w]
-    found = grid.stride * np.stack([x.ravel(), y.ravel()], axis=1).astype(float)
+    down, across = grid.places
+    found = np.stack(np.meshgrid(across, down), axis=-1).reshape(-1, 2)
     found.flags.writeable = False
     return found
 
@@ -190,6 +278,8 @@ class Classifying(Protocol):
 
     def class_maps(self, image: np.ndarray, classes: int) -> np.ndarray:
         r"""Return class activation maps of the most probable classes, shape (classes, h, w).
+
+        Of Zhou et al. 2016:
 
         .. math:: \mathrm{CAM}_c(y, x) = \sum_k W_{ck}\, F_k(y, x)
 
@@ -332,7 +422,7 @@ def staircase(activation: np.ndarray, grid: Grid) -> np.ndarray:
     """
     h, w = activation.shape
     x, y = grid.centres.astype(int).T
-    there = activation[np.minimum(y, h - 1), np.minimum(x, w - 1)]
+    there = activation[np.clip(y, 0, h - 1), np.clip(x, 0, w - 1)]
     weights = WEIGHTS[np.searchsorted(LEVELS, there, side="left")]
     return weights / weights.sum()
 
@@ -359,8 +449,9 @@ def check_mask(mask: Any, size: tuple[int, int], name: str) -> np.ndarray:
 def mask_mass(mask: np.ndarray, ratio: float, grid: Grid, name: str) -> np.ndarray:
     """Return weights of the cells, (n,): a checked mask of the photograph at their centres."""
     h, w = mask.shape
-    down = sampling(np.arange(grid.h) * grid.stride / ratio, h)
-    across = sampling(np.arange(grid.w) * grid.stride / ratio, w)
+    down, across = (
+        sampling(places / ratio, side) for places, side in zip(grid.places, (h, w), strict=True)
+    )
     weights = (down @ mask @ across.T).ravel()
     if weights.sum() <= 0.0:
         raise InputError(f"{name}: is zero at every cell; mark a larger part, or raise side")

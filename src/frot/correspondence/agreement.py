@@ -1,5 +1,7 @@
 """Hough matching: votes weighed by how many others agree; tests of reflection and rigidity.
 
+After the probabilistic Hough matching of Cho et al. 2015, regularised as in Min et al. 2019a.
+
 What stands still in both photographs moves by the same displacement all over, and votes for that
 one are worth more. Where things face opposite ways no displacement is common, but the sum of the
 places across is: right matches lie on a reflection. Votes are counted both ways, and which of the
@@ -86,10 +88,9 @@ class _Counted:
         # Grids are regular, so the bins of x and of y are found apart, and sums over bins are two
         # products with zeros and ones: no scattering, the same in every library.
         size, count_y, count_x = hough_bins(source_size, target_size)
-        strides = (source_grid.stride, target_grid.stride)
-        tall, wide = (source_grid.h, target_grid.h), (source_grid.w, target_grid.w)
-        one_y = _one_hot(strides, tall, source_size[0], size, count_y, home)
-        one_x = _one_hot(strides, wide, source_size[1], size, count_x, home, reflected)
+        (y, x), (y_there, x_there) = source_grid.places, target_grid.places
+        one_y = _one_hot(y, y_there, source_size[0], size, count_y, home)
+        one_x = _one_hot(x, x_there, source_size[1], size, count_x, home, reflected)
         shape = (source_grid.h, source_grid.w, target_grid.h, target_grid.w)
         turned = home.xp.permute_dims(home.xp.reshape(votes, shape), (0, 2, 1, 3))
         turned = home.xp.reshape(turned, (one_y.shape[0], one_x.shape[0]))
@@ -201,9 +202,9 @@ class Matches:
     @cached_property
     def mutual(self) -> np.ndarray:
         """Which matches lead back to within a cell, (n,)."""
-        centres = self.source.centres
-        apart = np.abs(centres[self.back[self.there]] - centres).max(axis=1)
-        return (apart <= self.source.stride) & self.voting
+        y, x = np.divmod(np.arange(self.source.count), self.source.w)
+        back_y, back_x = np.divmod(self.back[self.there], self.source.w)
+        return (np.abs(back_y - y) <= 1) & (np.abs(back_x - x) <= 1) & self.voting
 
 
 def reflection(
@@ -275,7 +276,8 @@ def _reversed(matches: Matches) -> float:
     shape = (source.h, source.w)
     on = matches.mutual.reshape(shape)
     # In cells of the source.
-    x, y = (matches.target.centres[matches.there].T / source.stride).reshape(2, *shape)
+    x, y = matches.target.centres[matches.there].T.reshape(2, *shape)
+    x, y = x / source.strides[1], y / source.strides[0]
     same = other = 0
     for dx in range(ACROSS[0], ACROSS[1] + 1):
         for dy in range(-DOWN, DOWN + 1):
@@ -311,7 +313,8 @@ def rigidity(matches: Matches, home: Home, reflected: bool = False) -> float:
     if not len(moves):
         return 0.0
     xp = home.xp
-    reach = source.stride * max(ALIKE * max(source.h, source.w), 1.0)
+    sides = np.array(source.strides) * (source.h, source.w)
+    reach = max(ALIKE * float(sides.max()), source.spacing)
     x, y = home.bring(np.ascontiguousarray(moves.T))
     alike = xp.abs(x[:, None] - x[None, :]) <= reach
     alike = alike & (xp.abs(y[:, None] - y[None, :]) <= reach)
@@ -330,11 +333,10 @@ def suited_strength(rigid: float) -> float:
 
 
 def _one_hot(
-    strides: tuple[float, float], counts: tuple[int, int], length: int, size: float, bins: int,
-    home: Home, reflected: bool = False,
+    here: np.ndarray, there: np.ndarray, length: int, size: float, bins: int, home: Home,
+    reflected: bool = False,
 ) -> Any:  # fmt: skip
-    """Which pairs of rows (or columns) are in which bin along one side, (pairs, bins)."""
-    here, there = (stride * np.arange(count) for stride, count in zip(strides, counts, strict=True))
+    """Which pairs of places along one side are in which bin, (pairs, bins)."""
     start = here if reflected else length - here
     places = np.floor((start[:, None] + there[None, :]) / size)
     # Made where it is used: most of it is zeros.

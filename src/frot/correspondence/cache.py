@@ -21,9 +21,9 @@ from frot._base.files import make_folder, replacing
 from frot._base.fingerprint import fingerprint
 from frot.correspondence._device import working_home
 from frot.correspondence._features import Backbone, FeatureMap, extract_named, knows_names
-from frot.correspondence._layer_costs import all_finite
 from frot.correspondence._photo import Photo, read_photo
 from frot.correspondence.backbones.wrappers import Wrapper, image_key
+from frot.correspondence.layer_costs import all_finite
 from frot.correspondence.layers import PhotoFeatures
 
 _OURS = re.compile(r"[0-9a-f]{64}\.npz")
@@ -236,7 +236,10 @@ def _single(values: np.ndarray, power: int) -> np.ndarray:
 
 def _pack(maps: list[FeatureMap]) -> dict[str, np.ndarray]:
     arrays: dict[str, Any] = {"names": np.array([one.name for one in maps])}
-    arrays["geometry"] = np.array([[one.stride, one.receptive_field] for one in maps], dtype=float)
+    # Strides, what cells see, and where the first one looks: not a number where that is not known.
+    arrays["geometry"] = np.array(
+        [[*one.grid.strides, one.receptive_field, *(one.start or (np.nan, np.nan))] for one in maps]
+    )
     powers = []
     for place, one in enumerate(maps):
         arrays[f"map_{place}"], power = halved(np.asarray(one.values, dtype=np.float32))
@@ -249,19 +252,20 @@ def _is_complete(arrays: dict[str, np.ndarray]) -> bool:
     """Whether arrays are class activation maps, or all that `_pack` makes of its maps."""
     names = range(len(arrays.get("names", ())))
     wanted = {"names", "geometry", "powers", *(f"map_{place}" for place in names)}
-    return "maps" in arrays or wanted <= set(arrays)
+    if "maps" in arrays:
+        return True
+    return wanted <= set(arrays) and arrays["geometry"].shape[1:] == (5,)
 
 
 def _unpack(arrays: dict[str, np.ndarray]) -> list[FeatureMap]:
-    return [
-        FeatureMap(
-            str(name),
-            _single(arrays[f"map_{place}"], int(arrays["powers"][place])),
-            float(arrays["geometry"][place][0]),
-            float(arrays["geometry"][place][1]),
-        )
-        for place, name in enumerate(arrays["names"])
-    ]
+    maps = []
+    for place, name in enumerate(arrays["names"]):
+        values = _single(arrays[f"map_{place}"], int(arrays["powers"][place]))
+        down, across, field, y, x = arrays["geometry"][place].tolist()
+        columns = None if across == down else across
+        start = None if np.isnan(y) else (y, x)
+        maps.append(FeatureMap(str(name), values, down, field, column_stride=columns, start=start))
+    return maps
 
 
 # Data sets come in runs of the same photographs; twenty of a ResNet-101's at a side of 300.

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from frot._base.errors import InputError, require
-from frot._base.files import check_path, check_writable, replacing, write_archive
+from frot._base.files import check_path, check_writable, load, replacing, write_archive
 from frot.correspondence._interpolation import sample_image, sampling
 from frot.correspondence._photo import as_bytes
 
@@ -149,10 +149,9 @@ def read_flow(path: str | os.PathLike[str]) -> Flow:
     if not path.is_file():
         raise InputError(f"{path} does not exist; give the path of a flow")
     suffix = path.suffix.lower()
+    if suffix == ".npz":
+        return load(path, "flow")
     try:
-        if suffix == ".npz":
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-                return rebuilt(stored)
         if suffix == ".npy":
             values = np.load(path, allow_pickle=False)
         else:
@@ -161,7 +160,7 @@ def read_flow(path: str | os.PathLike[str]) -> Flow:
             if magic != MAGIC or w < 1 or h < 1:
                 raise ValueError("it does not begin as Middlebury's files do")
             values = np.frombuffer(content, "<f4", 2 * h * w, offset=12).reshape(h, w, 2)
-    except (KeyError, ValueError, OSError, EOFError, struct.error) as error:
+    except (ValueError, OSError, EOFError, MemoryError, struct.error) as error:
         raise InputError(f"{path} is not a flow, or cut short: {error}") from None
     if values.ndim != 3 or values.shape[2] != 2 or values.dtype.kind not in "fiu":
         raise InputError(f"{path} has shape {values.shape}; a flow has (H, W, 2)")
@@ -183,7 +182,7 @@ def flow_of(match: Match) -> Flow:
     points = ratio * np.stack(np.meshgrid(x, y), axis=-1)
     moved = read.moved(points.reshape(-1, 2)).reshape(points.shape)
     # How sure places are changes slowly: it is asked for twice a stride.
-    apart = max(1, int(0.5 * match.source_grid.stride / ratio / step))
+    apart = max(1, int(0.5 * match.source_grid.spacing / ratio / step))
     some = [_lattice(len(line), apart) for line in (y, x)]
     chosen = np.ix_(*some)
     sure, _ = match.sure(points[chosen].reshape(-1, 2), moved[chosen].reshape(-1, 2))

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from frot._base.arrays import Home
 from frot.correspondence._coherence import coherences
-from frot.correspondence._cosines import DenseLayers, inverse, lengths
 from frot.correspondence._device import working_home
 from frot.correspondence._features import FeatureMap, Grid
 from frot.correspondence._interpolation import resize
-from frot.correspondence._layer_costs import GridGeometry, layer_costs
 from frot.correspondence._photo import Photo
-
-if TYPE_CHECKING:
-    from frot.correspondence._transport import LayerPlan
-    from frot.correspondence.cuda.pair import PairPlanner
+from frot.correspondence.layer_costs import (
+    LayerCosts,
+    end_to_end,
+    layer_costs,
+    vectors_at,
+)
 
 
 def common_grid(maps: Sequence[FeatureMap], stride: float | None) -> int:
@@ -39,8 +39,8 @@ def common_grid(maps: Sequence[FeatureMap], stride: float | None) -> int:
     """
     if stride is None:
         return 0
-    large = [k for k, layer in enumerate(maps) if layer.stride >= stride]
-    return min(large, key=lambda k: maps[k].stride) if large else len(maps) - 1
+    large = [k for k, layer in enumerate(maps) if layer.grid.spacing >= stride]
+    return min(large, key=lambda k: maps[k].grid.spacing) if large else len(maps) - 1
 
 
 def with_cells(
@@ -56,37 +56,26 @@ def with_cells(
     --------
     >>> maps, number = with_cells([FeatureMap("fine", np.zeros((1, 9, 16)), 4, 11)], 8)
     >>> maps[number].values.shape, maps[number].stride
-    ((1, 5, 8), 8)
+    ((1, 5, 8), 8.0)
     >>> patches = [FeatureMap("block", np.zeros((1, 5, 8)), 16, 16)]
-    >>> with_cells(patches, 8)[0][0].stride, with_cells(patches, 8, exact=True)[0][0].grid
-    (16, Grid(h=9, w=15, stride=8.0, receptive_field=16.0))
+    >>> with_cells(patches, 8)[0][0].stride, with_cells(patches, 8, exact=True)[0][0].values.shape
+    (16, (1, 9, 15))
     """
     number = common_grid(maps, stride)
     layer = maps[number]
-    if stride is None or layer.stride == stride or (layer.stride > stride and not exact):
+    own = layer.grid
+    if stride is None or own.strides == (stride, stride):
         return tuple(maps), number
-    if layer.stride < stride:
-        h, w = (math.ceil(side * layer.stride / stride) for side in (layer.grid.h, layer.grid.w))
-        brought = at_most(layer, Grid(h, w, stride, layer.receptive_field))
-    else:
-        # The last cell lies where it lay.
-        h, w = (round((side - 1) * layer.stride / stride) + 1 for side in layer.values.shape[1:])
-        brought = layer.at(h, w, stride)
+    if own.spacing >= stride and not exact:
+        return tuple(maps), number
+    # Finer cells are thinned out to what a layer of this stride has; coarser ones keep their ends.
+    thinned = own.spacing < stride
+    h, w = (
+        math.ceil(count * step / stride) if thinned else round((count - 1) * step / stride) + 1
+        for count, step in zip((own.h, own.w), own.strides, strict=True)
+    )
+    brought = layer.at(Grid(h, w, float(stride), own.receptive_field, start=own.start))
     return (*maps[:number], brought, *maps[number + 1 :]), number
-
-
-def at_most(layer: FeatureMap, grid: Grid) -> FeatureMap:
-    """Return the layer on a grid if its own is finer, as it is otherwise.
-
-    Examples
-    --------
-    >>> layer = FeatureMap("fine", np.zeros((1, 8, 8)), 4, 11)
-    >>> at_most(layer, Grid(4, 4, 8.0, 43.0)).values.shape
-    (1, 4, 4)
-    """
-    if layer.grid.count <= grid.count:
-        return layer
-    return layer.at(grid.h, grid.w, grid.stride)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,31 +89,43 @@ class LayerPair:
     device: Any = None
 
     @cached_property
-    def costs(self) -> GridGeometry:
-        """The layers' costs 2 - 2 cos, never stacked where that would be large."""
-        return layer_costs(*self._no_finer, grid_of=self.grid_of, device=self.device)
-
-    def planned(
-        self, planner: PairPlanner, a: np.ndarray, b: np.ndarray, prior: np.ndarray | None
-    ) -> LayerPlan | None:
-        """Return the plan that a device's kernels find, None where they cannot."""
-        return planner(*self._no_finer, a, b, prior, grid_of=self.grid_of)
+    def costs(self) -> LayerCosts:
+        """The layers' costs 2 - 2 cos, which `frot.solve_costs` takes."""
+        return layer_costs(self.source, self.target, self.cells, self.home)
 
     @cached_property
     def coherences(self) -> np.ndarray:
         """The coherence of every layer, (L,), finer layers on the common grids."""
-        source, target = self._no_finer
-        return coherences(source, target, self.home)
+        return coherences(self.costs)
 
     @cached_property
-    def _no_finer(self) -> tuple[list[FeatureMap], list[FeatureMap]]:
-        """Layers finer than the cells are sampled at the cells' places anyway: once is enough."""
-        source, target = ([at_most(one, grid) for one in maps] for maps, grid in self._sides)
-        return source, target
+    def end_to_end(self) -> Any:
+        """Cosines of the vectors of all layers put end to end as they are, (n, m)."""
+        return end_to_end(self.source, self.target, self.cells, self.home)
 
-    @property
-    def _sides(self) -> tuple[tuple[tuple[FeatureMap, ...], Grid], ...]:
-        return (self.source, self.source_grid), (self.target, self.target_grid)
+    @cached_property
+    def mean_cosine(self) -> Any:
+        """The mean of the layers' cosines, (n, m), as if interpolated vectors had unit length.
+
+        Between the centres of coarse cells they are shorter, and cells there would be nobody's
+        nearest.
+        """
+        xp, count = self.home.xp, len(self.names)
+        cosines = 1.0 - 0.5 * self.mixed(np.full(count, 1.0 / count))
+        left, right = (xp.sqrt(xp.sum(side * side, axis=1) / count) for side in self.vectors())
+        lengths = [xp.where(side > 0.0, side, 1.0 + side) for side in (left, right)]
+        return cosines / lengths[0][:, None] / lengths[1][None, :]
+
+    def vectors(self) -> tuple[Any, Any]:
+        """The layers' vectors, each of unit length in its own cells, put end to end.
+
+        Of shape (n, d) and (m, d), interpolated to the cells.
+        """
+        left, right = (
+            vectors_at(maps, grid, self.home)
+            for maps, grid in zip((self.source, self.target), self.cells, strict=True)
+        )
+        return left, right
 
     @cached_property
     def home(self) -> Home:
@@ -137,148 +138,23 @@ class LayerPair:
         return tuple(layer.name for layer in self.source)
 
     @property
+    def cells(self) -> tuple[Grid, Grid]:
+        """The cells of both."""
+        return self.source[self.grid_of].grid, self.target[self.grid_of].grid
+
+    @property
     def source_grid(self) -> Grid:
         """The cells of the source."""
-        return self.source[self.grid_of].grid
+        return self.cells[0]
 
     @property
     def target_grid(self) -> Grid:
         """The cells of the target."""
-        return self.target[self.grid_of].grid
+        return self.cells[1]
 
     def mixed(self, alpha: np.ndarray) -> Any:
         """Return the costs of the layers mixed with weights, (n, m)."""
-        return self.costs.mix(self.home.bring(alpha[None, :]))[0, ...]
-
-    @cached_property
-    def norms(self) -> tuple[Any, Any]:
-        """Lengths of the layers' vectors on the common grids, (L, n) and (L, m)."""
-        xp = self.home.xp
-        left, right = (
-            xp.stack([lengths(xp, self._upsampled(layer, grid)) for layer in maps])
-            for maps, grid in self._sides
-        )
-        return left, right
-
-    def _upsampled(self, layer: FeatureMap, grid: Grid) -> Any:
-        """The layer's vectors on the common grid, (n, channels)."""
-        return self._interpolated(self.home.bring(layer.values), grid)
-
-    def _interpolated(self, maps: Any, grid: Grid) -> Any:
-        """Maps (channels, h, w) as vectors on the grid, (n, channels)."""
-        xp, maps = self.home.xp, resize(maps, grid.h, grid.w, align_corners=True)
-        return xp.matrix_transpose(xp.reshape(maps, (maps.shape[0], grid.count)))
-
-    @cached_property
-    def concatenated(self) -> Any:
-        """Cosines of the vectors of all layers put end to end as they are, (n, m)."""
-        xp = self.home.xp
-        total: Any = 0.0
-        for k in range(len(self.source)):
-            total = total + self.products(k)
-        left, right = (inverse(xp, xp.sqrt(xp.sum(norms**2, axis=0))) for norms in self.norms)
-        return xp.clip(total * left[:, None] * right[None, :], -1.0, 1.0)
-
-    def products(self, k: int) -> Any:
-        """Return one layer's inner products, (n, m), formed on its own grids where coarser."""
-        xp = self.home.xp
-        one, other = self.source[k], self.target[k]
-        F, coarse_s = self._thin(one, self.source_grid)
-        G, coarse_t = self._thin(other, self.target_grid)
-        found = F @ xp.matrix_transpose(G)
-        if coarse_t:
-            maps = xp.reshape(found, (found.shape[0], other.grid.h, other.grid.w))
-            found = xp.matrix_transpose(self._interpolated(maps, self.target_grid))
-        if coarse_s:
-            turned = xp.matrix_transpose(found)
-            maps = xp.reshape(turned, (turned.shape[0], one.grid.h, one.grid.w))
-            found = self._interpolated(maps, self.source_grid)
-        return found
-
-    def _thin(self, layer: FeatureMap, grid: Grid) -> tuple[Any, bool]:
-        """The layer's vectors on its own grid where that has fewer cells than the common one."""
-        if layer.grid.count >= grid.count:
-            return self._upsampled(layer, grid), False
-        values = self.home.bring(layer.values)
-        flat = self.home.xp.reshape(values, (layer.channels, layer.grid.count))
-        return self.home.xp.matrix_transpose(flat), True
-
-    def vectors(self) -> tuple[Any, Any]:
-        """The layers' vectors, each of unit length, put end to end: (n, d) and (m, d)."""
-        xp = self.home.xp
-        left, right = (
-            xp.concat(
-                [self._upsampled(f, grid) * x[k, :, None] for k, f in enumerate(maps)], axis=1
-            )
-            for (maps, grid), x in zip(self._sides, self._scales, strict=True)
-        )
-        return left, right
-
-    @cached_property
-    def _scales(self) -> tuple[Any, Any]:
-        """One over the norms."""
-        left, right = (inverse(self.home.xp, norms) for norms in self.norms)
-        return left, right
-
-
-@dataclass(frozen=True, eq=False)
-class LayerTable(LayerPair):
-    """Layers whose products are worked out once, so that any choice of them is cheap.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> maps = tuple(FeatureMap(str(k), rng.normal(size=(8, 3, 4)), 8, 43) for k in range(5))
-    >>> some = LayerTable(maps, maps).only((1, 4), 0)
-    >>> some.names, some.costs.shape
-    (('1', '4'), (1, 2, 12, 12))
-    """
-
-    _known: dict[int, Any] = field(default_factory=dict)
-
-    def products(self, k: int) -> Any:
-        """Return the inner products of layer k, (n, m)."""
-        if k not in self._known:
-            self._known[k] = super().products(k)
-        return self._known[k]
-
-    def only(self, chosen: Sequence[int], grid_of: int) -> LayerPair:
-        """Return some layers, by their places, as if there were no others.
-
-        `grid_of` is which of the chosen has the cells of the table.
-        """
-        source, target = (tuple(side[k] for k in chosen) for side in (self.source, self.target))
-        return _Chosen(source, target, grid_of, self.device, table=self, chosen=tuple(chosen))
-
-
-@dataclass(frozen=True, eq=False)
-class _Chosen(LayerPair):
-    """Some layers, from the products of the table."""
-
-    table: LayerTable = field(kw_only=True)
-    chosen: tuple[int, ...] = field(kw_only=True)
-
-    @cached_property
-    def costs(self) -> GridGeometry:
-        """The chosen layers' costs, kept as matrices."""
-        left, right = self.table._scales
-        values = self.home.xp.stack(
-            [self.table.products(k) * left[k, :, None] * right[k, None, :] for k in self.chosen],
-            axis=0,
-        )
-        part = DenseLayers(tuple(range(len(self.chosen))), values)
-        return GridGeometry.of((part,), self.source, values.shape[1:], self.home)
-
-    @cached_property
-    def norms(self) -> tuple[Any, Any]:
-        """Lengths of the chosen layers' vectors, (L, n) and (L, m)."""
-        take, places = self.home.xp.take, self.home.indices(np.array(self.chosen))
-        left, right = (take(norms, places, axis=0) for norms in self.table.norms)
-        return left, right
-
-    def products(self, k: int) -> Any:
-        """The inner products of a chosen layer, from the table."""
-        return self.table.products(self.chosen[k])
+        return self.costs.mix(self.home.bring(alpha))
 
 
 @dataclass(frozen=True, eq=False)

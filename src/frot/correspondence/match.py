@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -54,8 +53,8 @@ class Match:
         Weights of the layers by name, and what the plan costs in each.
     prior : dict, optional
         The weights that the adversary started from, where it had some.
-    transport : Result or callable, optional
-        The transport, or what proves it when it is asked for. None for methods without one.
+    result : Result, optional
+        The transport: interval, status, potentials. None for methods without one.
     method : str
     seconds : float
         For everything, features included.
@@ -82,7 +81,7 @@ class Match:
     alpha: dict[str, float]
     phi: dict[str, float] | None
     prior: dict[str, float] | None
-    transport: Result | Callable[[], Result] | None
+    result: Result | None
     method: str
     seconds: float
     source_cam: np.ndarray | None
@@ -105,20 +104,6 @@ class Match:
     def home(self) -> Home:
         """Where the scores live."""
         return self.transferring.home
-
-    @cached_property
-    def result(self) -> Result | None:
-        """The transport: interval, status, potentials. None for methods without one.
-
-        On a CUDA device photographs are matched by a plan whose gap is estimated in half precision;
-        the interval is proven here, when it is first asked for, which takes longer than the match.
-        """
-        return self.transport() if callable(self.transport) else self.transport
-
-    @property
-    def proven(self) -> Result | None:
-        """The transport where it is proven already, else None."""
-        return self.result if "result" in vars(self) or not callable(self.transport) else None
 
     @cached_property
     def scores(self) -> np.ndarray:
@@ -170,25 +155,20 @@ class Match:
 
         Its own `inverse` is this match again.
         """
-        transport = self.transport
-        if transport is not None:
-            transport = self._turned_result
+        result = self.result
+        if result is not None:
+            f, g = result.potentials
+            result = replace(result, plan=result.plan.T, potentials=(g, f))
         plan = None if self.raw_plan is None else self.home.xp.matrix_transpose(self.raw_plan)
         turned = Match(
             self.target, self.source, self.target_grid, self.source_grid,
             self.target_ratio, self.source_ratio, self.b, self.a,
-            self.alpha, self.phi, self.prior, transport, self.method, self.seconds,
+            self.alpha, self.phi, self.prior, result, self.method, self.seconds,
             self.target_cam, self.source_cam, self.transferring.inverse, plan,
             self.agreement, self.rigidity, self.looks,
         )  # fmt: skip
         vars(turned)["inverse"] = self
         return turned
-
-    def _turned_result(self) -> Result:
-        """The transport of B to A."""
-        assert self.result is not None
-        f, g = self.result.potentials
-        return replace(self.result, plan=self.result.plan.T, potentials=(g, f))
 
     def flow(self, cycle: float | None = None) -> Flow:
         """Return where every pixel of A lies in B.
@@ -308,7 +288,7 @@ class Match:
             "names": [self.source.name, self.target.name],
             "grids": [asdict(self.source_grid), asdict(self.target_grid)],
             "ratios": [self.source_ratio, self.target_ratio],
-            "transfer": [read.mode, read.radius, read.blank],
+            "transfer": [read.mode, read.blank],
         }
         about |= {name: getattr(self, name) for name in _PLAIN}
         arrays = {
@@ -371,7 +351,7 @@ class Match:
 
         n, m = self.source_grid.count, self.target_grid.count
         facts = [("method", f"{self.method}, {n:,} to {m:,} cells, {self.seconds:.3g} s")]
-        if (result := self.proven) is not None:
+        if (result := self.result) is not None:
             interval = f"[{result.lower:.6g}, {result.upper:.6g}], gap {result.gap:.1e}"
             facts += [("interval", interval), ("status", str(result.status))]
         phi = self.phi or {}
@@ -397,26 +377,43 @@ def load_match(path: str | os.PathLike[str]) -> Match:
 
 
 def rebuilt(arrays: dict[str, np.ndarray]) -> Match:
-    """Make the match that `Match.save` took apart."""
+    """Make the match that `Match.save` took apart; ValueError if its parts do not fit."""
     about = json.loads(str(arrays["about"]))
-    grids = [Grid(**grid) for grid in about["grids"]]
+    source_grid, target_grid = (
+        Grid(**{**grid, "start": tuple(grid["start"])}) for grid in about["grids"]
+    )
     scores, plan = arrays["scores"], arrays.get("plan")
+    n, m = source_grid.count, target_grid.count
+    first, second = about["names"]
+    source = Photo(_unpacked(arrays["source"]), str(first))
+    target = Photo(_unpacked(arrays["target"]), str(second))
+    shapes = {
+        "scores": (n, m), "plan": (n, m), "a": (n,), "b": (m,),
+        "source": (*source.size, 3), "source_cam": source.size,
+        "target": (*target.size, 3), "target_cam": target.size,
+    }  # fmt: skip
+    for name, shape in shapes.items():
+        if name in arrays and arrays[name].shape != shape:
+            raise ValueError(f"{name} has shape {arrays[name].shape}, which should be {shape}")
     known = {name.partition("_")[2]: x for name, x in arrays.items() if name[:7] == "result_"}
     result = result_file.rebuilt(known, Plan(plan, copy=False)) if known else None
-    photos = [
-        Photo(_unpacked(arrays[side]), name)
-        for side, name in zip(("source", "target"), about["names"], strict=True)
-    ]
-    ratios, (mode, radius, blank) = about["ratios"], about["transfer"]
-    return Match(
-        photos[0], photos[1], grids[0], grids[1], ratios[0], ratios[1], arrays["a"], arrays["b"],
-        about["alpha"], about["phi"], about["prior"], result, about["method"], about["seconds"],
-        arrays.get("source_cam"), arrays.get("target_cam"),
-        Transferring(
-            scores, grids[0], grids[1], Home.of(scores), mode, radius, blank, about["reflected"]
-        ),
-        plan, about["agreement"], about["rigidity"], tuple(about["looks"]),
+    (here, there), (mode, blank) = about["ratios"], about["transfer"]
+    reading = Transferring(
+        scores, source_grid, target_grid, Home.of(scores), mode, blank,
+        bool(about["reflected"]),
     )  # fmt: skip
+    phi, prior = (about[name] and _floats(about[name]) for name in ("phi", "prior"))
+    return Match(
+        source, target, source_grid, target_grid, float(here), float(there),
+        arrays["a"], arrays["b"], _floats(about["alpha"]), phi, prior,
+        result, str(about["method"]), float(about["seconds"]),
+        arrays.get("source_cam"), arrays.get("target_cam"), reading, plan,
+        float(about["agreement"]), float(about["rigidity"]), tuple(map(float, about["looks"])),
+    )  # fmt: skip
+
+
+def _floats(values: dict[str, Any]) -> dict[str, float]:
+    return {name: float(value) for name, value in values.items()}
 
 
 def _packed(pixels: np.ndarray) -> np.ndarray:

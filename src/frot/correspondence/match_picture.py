@@ -77,7 +77,7 @@ def object_points(match: Match, count: int = 16) -> np.ndarray:
         box = _MARGIN * np.array([w, h, -w, -h]) + [0, 0, w - 1, h - 1]
         return _surest(match, _spread(box, 8 * count), count, box)
     centres = match.source_grid.centres / match.source_ratio
-    reach = 0.5 * match.source_grid.stride / match.source_ratio
+    reach = 0.5 * match.source_grid.spacing / match.source_ratio
     ends = centres[heavy].min(axis=0) - reach, centres[heavy].max(axis=0) + reach
     box = np.clip(np.concatenate(ends), 0.0, [w - 1, h - 1, w - 1, h - 1])
     # The object fills only a part of its box.

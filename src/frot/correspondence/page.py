@@ -184,7 +184,7 @@ def _heat_box(match: Match) -> str:
 def _side(match: Match, sampled: Sampled, heat: HeatRows) -> dict[str, Any]:
     """The source of a match, and where its points go."""
     (h, w), grid = match.source.size, match.source_grid
-    cells = {"w": grid.w, "h": grid.h, "stride": float(grid.stride)}
+    cells = {"w": grid.w, "h": grid.h, "strides": grid.strides, "start": grid.start}
     return {
         "photo": {"width": w, "height": h, "ratio": float(match.source_ratio), **cells},
         "grid": {"step": sampled.step, "across": sampled.across, "down": sampled.down},

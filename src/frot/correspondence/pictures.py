@@ -129,9 +129,11 @@ def grid_extent(grid: Grid, ratio: float) -> tuple[float, float, float, float]:
     >>> grid_extent(Grid(2, 3, 8.0, 11.0), 0.5)
     (-8.0, 40.0, 24.0, -8.0)
     """
-    half = 0.5 * grid.stride
-    right, bottom = (grid.stride * count - half for count in (grid.w, grid.h))
-    return -half / ratio, right / ratio, bottom / ratio, -half / ratio
+    (top, bottom), (left, right) = (
+        (float(places[0]) - 0.5 * stride, float(places[-1]) + 0.5 * stride)
+        for places, stride in zip(grid.places, grid.strides, strict=True)
+    )
+    return left / ratio, right / ratio, bottom / ratio, top / ratio
 
 
 def _overlay(

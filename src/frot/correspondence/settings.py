@@ -14,19 +14,10 @@ from frot._base.errors import InputError, brief
 from frot._base.validate import check_choice, check_count, check_flag, check_number
 from frot.correspondence._features import MASSES
 from frot.correspondence.agreement import AUTO
-from frot.correspondence.methods import METHODS
+from frot.correspondence.methods import METHODS, hpf, method_name, scot
 from frot.correspondence.transfer import TRANSFERS
-from frot.problem.terms import NORMALISATIONS
 
 PRIORS = ("coherence", "uniform")
-# Longer sides of photographs: a little more than what most networks were trained on, and for those
-# that were trained on larger images more. Chosen on pairs of cars.
-SIDE = 320
-SIDES = {"efficientnet-lite2": 400}
-# Patches along the longer side of a vision transformer's photographs.
-PATCHES = 60
-# Pixels between cells, of the first layer that has this stride or a larger one.
-STRIDE = "8+"
 
 Check = Callable[[Any, str], Any]
 
@@ -37,10 +28,6 @@ def _setting(default: Any, check: Check) -> Any:
 
 def _choice(default: str, choices: tuple[str, ...]) -> Any:
     return _setting(default, partial(check_choice, choices=choices))
-
-
-def _flag(default: bool) -> Any:
-    return _setting(default, check_flag)
 
 
 def _number(default: float, *, strict: bool = True) -> Any:
@@ -83,6 +70,10 @@ def at_least(stride: float | str) -> float | None:
     return None
 
 
+def _check_method(value: Any, name: str) -> Any:
+    return value if callable(value) else check_choice(value, name, tuple(METHODS))
+
+
 def _check_agreement(value: Any, name: str) -> Any:
     if isinstance(value, str) and value != AUTO:
         raise InputError(f"{name}: {brief(value)} is neither {AUTO!r} nor a number")
@@ -115,48 +106,39 @@ class Settings:
 
     Attributes
     ----------
-    method : str
-        "frot", or one of "ot" (layers put end to end), "uniform" (mean of the layers' costs),
-        "weighted" (their mean weighted by the prior), "nn" (cosine nearest neighbour),
-        "best-layer", "hpf", "scot", "srw", "max-min".
-    hough : bool
-        Whether votes are weighed by regularised Hough matching.
+    method : str or callable
+        "frot", or one of "weighted" (transport with the mean of the layers' costs, weighted by the
+        prior), "uniform" (their plain mean), "ot" (layers put end to end) and "nn" (cosine nearest
+        neighbours). Or a function of the layers, a `LayerPair`, and the weights a and b of their
+        cells that returns a plan, (n, m), or a `frot.Result`; ``layers.costs`` is what
+        `frot.solve_costs` takes.
     agreement : float or "auto"
-        How strongly: votes are multiplied by the agreement on their displacement to this power.
-        1 is the original's. "auto" takes 0.5, or 0.75 where matches move alike, with a wider
-        smoothing; and agreement on a reflection where A and B face opposite ways, for which A is
-        looked at mirrored, too, where votes leave it open; see `Match.reflected`, `Match.looks`.
+        How strongly votes are weighed by Hough matching: they are multiplied by the agreement on
+        their displacement to this power. 0 is without, 1 is the original's. "auto" takes 0.5, or
+        0.75 where matches move alike, with a wider smoothing; and agreement on a reflection where
+        A and B face opposite ways, for which A is looked at mirrored, too, where votes leave it
+        open; see `Match.reflected`, `Match.looks`.
     eta : float
         What the adversary pays for leaving the prior, in units of cost (from 0 to 4).
     eps : float
         Entropy of the plan, in the same units.
     steps : int
-        Steps of the paper's Frank-Wolfe; 0 solves to `tol` instead. Of "srw" the steps between
-        plan and directions; 0 are three.
+        Steps of the paper's Frank-Wolfe; 0 solves to `tol` instead.
     tol : float
         Relative gap to solve to.
     prior : str or array of shape (L,)
-        Weights of the layers that the adversary starts from: "coherence", "uniform" (the paper's
-        entropy), or a user's, all positive.
-    power : float
-        What coherences are raised to.
-    normalise : {"none", "mean", "regret"}
-        As in `frot.solve`; for "frot" alone.
+        Weights of the layers that the adversary starts from: "coherence", squared, "uniform" (the
+        paper's entropy), or a user's, all positive.
     mass : {"uniform", "cam", "cam-top"}
         Weights of the cells; see `frot.correspondence`.
     exponent : float
         Votes are :math:`(n \Pi)^e`.
-    transfer : {"median", "near", "boxes", "argmax", "soft"}
+    transfer : {"median", "boxes", "argmax"}
         How points are read off.
-    radius : float, optional
-        Pixels of the resized photograph within which cells are near; a stride if None (for
-        "median" the standard deviation of their weights; one and a half strides).
     side : int, optional
         Longer side that photographs are resized to; 320 if None, 400 for EfficientNet-Lite2,
         which was trained on larger images than the others, and 60 patches for vision transformers
         (840 pixels where patches have 14).
-    enlarge : bool
-        Whether photographs that are smaller than the side are enlarged.
     antialias : bool
         Whether all pixels of a photograph that shrinks count, and not only those next to where it
         is sampled; the presets of the literature do not use it.
@@ -164,32 +146,21 @@ class Settings:
         Pixels between cells. A number is obeyed: where no layer has that stride, one is
         interpolated to it. ``"8+"``, the default, is the first layer with this stride or more (of
         this stride where all layers are finer), and ``"first"`` the very first layer.
-    rank : int
-        Directions of "srw".
-    edges : bool
-        Whether cells that see more than a stride beyond the photograph vote and are voted for.
     """
 
-    method: str = _choice("frot", tuple(METHODS))
-    hough: bool = _flag(True)
+    method: Any = _setting("frot", _check_method)
     agreement: float | str = _setting(AUTO, _check_agreement)
     eta: float = _number(0.6, strict=False)
     eps: float = _number(0.1)
     steps: int = _whole(0, 0)
     tol: float = _number(1e-3)
     prior: Any = _setting("coherence", _check_prior)
-    power: float = _number(2.0)
-    normalise: str = _choice("none", NORMALISATIONS)
     mass: str = _choice("uniform", MASSES)
     exponent: float = _number(0.5)
     transfer: str = _choice("median", TRANSFERS)
-    radius: float | None = _setting(None, _or_none(check_number))
     side: int | None = _whole(None, 32)
-    enlarge: bool = _flag(True)
-    antialias: bool = _flag(True)
-    stride: float | str = _setting(STRIDE, _check_stride)
-    rank: int = _whole(50, 1)
-    edges: bool = _flag(True)
+    antialias: bool = _setting(True, check_flag)
+    stride: float | str = _setting("8+", _check_stride)
 
     def having(self, **changes: Any) -> Settings:
         """Return the settings with those that are not None replaced."""
@@ -210,20 +181,6 @@ class Settings:
             )
         return replace(self, **checked)
 
-    def refuse(self, *, normalise: str | None = None, layer: Any = None) -> Settings:
-        """Return the settings, or raise an error that names a setting the method does not use."""
-        if normalise not in (None, "none") and self.method != "frot":
-            raise InputError(
-                f"normalise: {normalise!r} does nothing for method={self.method!r}; leave it out, "
-                "or use method='frot'"
-            )
-        if layer is not None and self.method != "best-layer":
-            raise InputError(
-                f"layer: {layer!r} does nothing for method={self.method!r}; use "
-                "method='best-layer', or `layers` to choose those that are matched by"
-            )
-        return self
-
     def sized(self, network: str, patch: int | None = None, side: int | None = None) -> Settings:
         """Return the settings with the side that suits a network, where none is given.
 
@@ -240,14 +197,18 @@ class Settings:
             raise InputError(f"side: {network} takes {side} pixels at most, not {self.side}")
         if self.side is not None:
             return self
-        known = [pixels for name, pixels in SIDES.items() if network.startswith(name)]
-        suited = known[0] if known else SIDE if patch is None else PATCHES * patch
+        # A little more than what most networks were trained on, and for one that was trained on
+        # larger images more: chosen on pairs of cars.
+        suited = 400 if network.startswith("efficientnet-lite2") else 320
+        if patch is not None:
+            suited = 60 * patch
         return replace(self, side=suited if side is None else side)
 
     @property
     def parts(self) -> dict[str, Any]:
-        """All settings by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        """All settings by name, a method of the user's by its own."""
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        return found | {"method": method_name(self.method)}
 
 
 # "frot-paper": the paper's reading; "scot": the framework it builds on, its OT-HPF; "hpf":
@@ -261,6 +222,6 @@ PRESETS: dict[str, Settings] = {
     "frot-paper": Settings(
         eta=0.3, steps=3, prior="uniform", mass="cam-top", exponent=1.0, **_BOXES
     ),
-    "scot": Settings(method="scot", eps=0.05, mass="cam", exponent=1.0, **_BOXES),
-    "hpf": Settings(method="hpf", enlarge=False, edges=False, **_BOXES),
+    "scot": Settings(method=scot, mass="cam", exponent=1.0, **_BOXES),
+    "hpf": Settings(method=hpf, exponent=1.0, **_BOXES),
 }

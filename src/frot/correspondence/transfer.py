@@ -14,10 +14,8 @@ from frot.correspondence._features import Grid
 from frot.correspondence._interpolation import sampling
 from frot.correspondence.agreement import MIRRORED
 
-TRANSFERS = ("median", "near", "boxes", "argmax", "soft")
-# The windows, in cells, within which a match is a centre of gravity rather than the best cell.
-WINDOWS = {"median": 3, "soft": 15}
-# How far "median" looks, in strides, where no radius is given; the others look one stride far.
+TRANSFERS = ("median", "boxes", "argmax")
+# How far "median" looks, in strides.
 SPREAD = 1.5
 # Cells that weigh less than this share of the closest one are left out.
 FAINT = 0.01
@@ -69,15 +67,12 @@ class Transferring:
     scores : array of shape (n, m)
     source, target : Grid
     home : Home
-    mode : {"median", "near", "boxes", "argmax", "soft"}
+    mode : {"median", "boxes", "argmax"}
         "median" takes the weighted median of the displacements, x and y apart, with Gaussian
         weights around the point: cells that went astray do not matter as long as they are the
-        fewer. "near" takes the mean over cells whose centres are within a stride, "boxes" over
-        all cells that see the point, "argmax" the closest cell. "soft" is "near" with :math:`d_i`
-        the centre of gravity of the scores in 15 x 15 cells around the best one ("median" does
-        so in 3 x 3, for places between cells).
-    radius : float, optional
-        Pixels instead of one stride; the standard deviation of "median" instead of one and a half.
+        fewer. :math:`d_i` is then the centre of gravity of the scores in 3 x 3 cells around the
+        best one, for places between cells. "boxes" takes the mean over all cells that see the
+        point, "argmax" the closest cell.
     blank : bool
         Whether one of the images has no content: then nothing is known, and no place is sure.
     reflected : bool
@@ -90,7 +85,6 @@ class Transferring:
     target: Grid
     home: Home
     mode: str = "median"
-    radius: float | None = None
     blank: bool = False
     reflected: bool = False
 
@@ -113,10 +107,10 @@ class Transferring:
         """Displacements of the source's cells, (n, 2)."""
         best = to_numpy(self.home.xp.argmax(self.scores, axis=1))
         centres = self.target.centres
-        if self.mode not in WINDOWS:
+        if self.mode != "median":
             return centres[best] - self._placed(self._centres)
         y, x = np.divmod(best, self.target.w)
-        cells, inside = _window(x, y, WINDOWS[self.mode] // 2, self.target)
+        cells, inside = _window(x, y, 1, self.target)
         rows = np.arange(self.source.count)[:, None]
         near = np.where(inside, self._taken(self.scores, rows, cells), 0.0)
         # A cell without any score stays where the first of equals is.
@@ -163,17 +157,13 @@ class Transferring:
                 reach = float(np.hypot(near, FAR * self._width))
             elif self.mode == "boxes":
                 reach = max(near, 2**0.5 * (grid.receptive_field // 2))
-            elif self.mode != "argmax":
-                reach = max(near, self._width)
             limit = ((reach + most) * (1.0 + 1e-9)) ** 2
             yield order[start:end], voting[squares <= limit]
 
     @property
     def _width(self) -> float:
-        """Pixels: the standard deviation of "median", and how far "near" and "soft" look."""
-        if self.radius is not None:
-            return max(self.radius, 1e-9)
-        return (SPREAD if self.mode == "median" else 1.0) * self.source.stride
+        """Pixels: the standard deviation of "median"."""
+        return SPREAD * self.source.spacing
 
     def _around(self, points: np.ndarray, cells: np.ndarray) -> np.ndarray:
         """Weights of some cells with votes, among them all that have any weight, (k, cells)."""
@@ -182,14 +172,11 @@ class Transferring:
             return weights / weights.sum(axis=1, keepdims=True)
         apart = _apart(points, self._centres[cells])
         closest = apart <= apart.min(axis=1, keepdims=True)
-        if self.mode == "argmax":
-            chosen = closest
-        elif self.mode == "boxes":
+        chosen = closest
+        if self.mode == "boxes":
             boxes = self.source.boxes[cells]
             inside = (points[:, None, :] >= boxes[:, :2]) & (points[:, None, :] <= boxes[:, 2:])
             chosen = inside.all(axis=2)
-        else:
-            chosen = apart <= self._width
         # A point beyond the last cells still belongs to the closest one.
         chosen = np.where(np.any(chosen, axis=1, keepdims=True), chosen, closest)
         return chosen / chosen.sum(axis=1, keepdims=True)
@@ -218,11 +205,14 @@ class Transferring:
         x, y = _nearest(points, grid)
         cells, inside = _window(x, y, AROUND, grid)
         # A Gaussian is a product, of what lies across and what lies down.
-        steps = grid.stride * np.arange(-AROUND, AROUND + 1)
+        steps, width = np.arange(-AROUND, AROUND + 1), SPREAD * grid.spacing
         across, down = (
-            np.exp(-0.5 * ((grid.stride * near + steps - along) / (SPREAD * grid.stride)) ** 2)
-            for near, along in ((x[:, None], points[:, :1]), (y[:, None], points[:, 1:]))
-        )
+            np.exp(-0.5 * ((start + stride * (near + steps) - along) / width) ** 2)
+            for start, stride, near, along in zip(
+                grid.start[::-1], grid.strides[::-1], (x[:, None], y[:, None]),
+                (points[:, :1], points[:, 1:]), strict=True,
+            )
+        )  # fmt: skip
         weights = (down[:, :, None] * across[:, None, :]).reshape(cells.shape)
         weights *= inside & self.voting[cells]
         start = self._placed(points) - moved
@@ -230,15 +220,15 @@ class Transferring:
             (start[:, c, None] + np.ascontiguousarray(self.moves[:, c])[cells]) ** 2 for c in (0, 1)
         )
         total = weights.sum(axis=1)
-        weights *= squares <= (AGREES * self.target.stride) ** 2
+        weights *= squares <= (AGREES * self.target.spacing) ** 2
         return weights.sum(axis=1) / np.where(total > 0.0, total, 1.0)
 
     def votes_at(self, y: np.ndarray, x: np.ndarray) -> np.ndarray:
         """Return whether the closest cell has votes, at all places of some rows and columns."""
         grid = self.source
         down, across = (
-            np.clip((places / grid.stride).round().astype(int), 0, count - 1)
-            for places, count in ((y, grid.h), (x, grid.w))
+            np.clip(places.round().astype(int), 0, count - 1)
+            for places, count in ((grid.rows(y), grid.h), (grid.columns(x), grid.w))
         )
         return self.voting.reshape(grid.h, grid.w)[np.ix_(down, across)] & (not self.blank)
 
@@ -269,7 +259,7 @@ class Transferring:
         x, y = _nearest(points, self.source)
         cells, inside = _window(x, y, 1, self.source)
         apart = _apart_each(points[:, None], self._centres[cells])
-        chosen = inside & self.voting[cells] & (apart <= self.source.stride)
+        chosen = inside & self.voting[cells] & (apart <= max(self.source.strides))
         voting = np.flatnonzero(self.voting)
         for one in np.flatnonzero(~chosen.any(axis=1)):
             far = _apart(points[one : one + 1], self._centres[voting])[0]
@@ -283,7 +273,7 @@ class Transferring:
         columns, inside = _window(*_nearest(moved, grid), int(AGREES), grid)
         apart = _apart_each(moved[:, None], grid.centres[columns])
         least = apart.min(axis=1, keepdims=True, initial=np.inf)
-        agree = inside & (apart <= np.maximum(AGREES * grid.stride, least))
+        agree = inside & (apart <= np.maximum(AGREES * grid.spacing, least))
         rows, weights = self._close(points)
         votes = self._taken(self._shares, rows[:, :, None], columns[:, None, :]) * agree[:, None, :]
         return np.clip((weights * votes.sum(axis=2)).sum(axis=1), 0.0, 1.0)
@@ -313,8 +303,8 @@ class Transferring:
         rows, weights = self._close(point[None])
         votes = weights[0] @ self._taken(self._shares, rows.T, np.arange(grid.count)[None, :])
         h, w = size
-        down = sampling(np.arange(h) * ratio / grid.stride, grid.h)
-        across = sampling(np.arange(w) * ratio / grid.stride, grid.w)
+        down = sampling(grid.rows(np.arange(h) * ratio), grid.h)
+        across = sampling(grid.columns(np.arange(w) * ratio), grid.w)
         heat = down @ votes.reshape(grid.h, grid.w) @ across.T
         return (heat / max(heat.max(), np.finfo(float).tiny)).astype(np.float32)
 
@@ -329,7 +319,8 @@ def _in_parts(
 
 def _nearest(points: np.ndarray, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
     """Columns and rows of the cells closest to points, (k,) each."""
-    x, y = np.clip((points / grid.stride).round().astype(int), 0, [grid.w - 1, grid.h - 1]).T
+    x = np.clip(grid.columns(points[:, 0]).round().astype(int), 0, grid.w - 1)
+    y = np.clip(grid.rows(points[:, 1]).round().astype(int), 0, grid.h - 1)
     return x, y
 
 

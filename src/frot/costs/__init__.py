@@ -4,10 +4,10 @@ Points, groups and a metric go in, or a stack (L, n, m); out come `mix(alpha)`, 
 a transport problem sees, and `inner(plan)`, the L numbers that the objective sees (section 3.1 of
 the paper).
 
-`Costs` is what a `frot.Problem` asks of them, one problem on the host; a class of your own derives
-from it and says three things. `Geometry` is the same for a batch of problems in NumPy or PyTorch,
-which sweeps work on. `build_costs` makes costs from points, groups and a metric, `StackedCosts` are
-given as a stack; `METRICS` has the metrics whose costs factor over features, and takes more.
+`Costs` is the protocol, of one problem or of a batch, in NumPy or PyTorch; a class of your own
+derives from it and says three things. `Points` factor over features by a metric of the registry,
+`METRICS`, which takes more; `Stack` is given as an array; `Distances` and `Powers` are those of all
+other metrics, in chunks. `build_costs` chooses among them.
 
 Examples
 --------
@@ -22,35 +22,26 @@ Examples
 from __future__ import annotations
 
 from frot._base.arrays import namespace
-from frot.costs._metric import MetricCosts, SeparableCosts
-from frot.costs.build import MEMORY_BUDGET, build_costs, device_points, device_stack
-from frot.costs.geometry import CostsGeometry, DeviceCosts, Geometry
+from frot.costs.build import MEMORY_BUDGET, build_costs, points_costs
+from frot.costs.distances import Distances, Powers
 from frot.costs.metrics import METRICS, Columns, FactoredMetric
-from frot.costs.points import FactoredCosts, PointGeometry
-from frot.costs.protocol import Costs, Rounding
-from frot.costs.stack import StackedCosts, StackGeometry
-from frot.costs.wrapped import PartialCosts, RescaledCosts
+from frot.costs.points import Points
+from frot.costs.protocol import Batch, Costs, Rounding
+from frot.costs.stack import Stack
 
 __all__ = [
     "MEMORY_BUDGET",
     "METRICS",
+    "Batch",
     "Columns",
     "Costs",
-    "CostsGeometry",
-    "DeviceCosts",
-    "FactoredCosts",
+    "Distances",
     "FactoredMetric",
-    "Geometry",
-    "MetricCosts",
-    "PartialCosts",
-    "PointGeometry",
-    "RescaledCosts",
+    "Points",
+    "Powers",
     "Rounding",
-    "SeparableCosts",
-    "StackGeometry",
-    "StackedCosts",
+    "Stack",
     "build_costs",
-    "device_points",
-    "device_stack",
     "namespace",
+    "points_costs",
 ]

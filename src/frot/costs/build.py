@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import Home
-from frot._base.stopping import seconds_left
-from frot.costs._metric import MetricCosts, SeparableCosts
-from frot.costs.geometry import DeviceCosts
-from frot.costs.metrics import METRICS, FactoredMetric, factored_metric, map_points
-from frot.costs.points import FactoredCosts, PointGeometry, is_identity
+from frot._base.arrays import UNIT, Home, to_numpy
+from frot.costs.distances import ONE_FEATURE_ABSOLUTE, Distances, Powers
+from frot.costs.metrics import METRICS, FactoredMetric, map_points
+from frot.costs.points import Points, is_identity
 from frot.costs.protocol import Costs
-from frot.costs.stack import StackedCosts, StackGeometry, difference_stack, stack_of
+from frot.costs.stack import Stack, difference_stack, stack_of
 from frot.groups.groups import Groups
 
 # A stack may take this much; beyond it costs are recomputed.
@@ -29,11 +28,22 @@ STACK_PAYS_FROM = 13
 # one, and stacked: a few hundred microseconds. Sweeps, which ask more often, do so up to more.
 DIFFERENCES_UP_TO, DIFFERENCES_IN_SWEEPS_UP_TO = 300_000, 1_000_000
 
-# Seconds an entry of a stack takes, roughly: whoever has no time for it gets along without.
-STACK_SECONDS = 2e-8
 
-# On one feature all of these are |x - y|.
-ONE_FEATURE_ABSOLUTE = frozenset({"cityblock", "euclidean", "chebyshev", "minkowski"})
+def factored_metric(metric: Any, p: float = 1.0) -> FactoredMetric | None:
+    """Return the metric whose costs are d(x, y)^p, where it factors.
+
+    Examples
+    --------
+    >>> factored_metric("euclidean", 2.0) is METRICS["sqeuclidean"]
+    True
+    >>> factored_metric("euclidean") is None
+    True
+    """
+    if not isinstance(metric, str):
+        return None
+    if p == 2.0:
+        return METRICS["sqeuclidean"] if metric == "euclidean" else None
+    return METRICS.get(metric) if p == 1.0 else None
 
 
 def build_costs(
@@ -71,40 +81,44 @@ def build_costs(
     --------
     >>> X, Y = np.zeros((2, 3)), np.ones((4, 3))
     >>> type(build_costs(X, Y, Groups.each(3))).__name__
-    'StackedCosts'
+    'Stack'
     >>> type(build_costs(X, Y, Groups.each(3), metric="cityblock")).__name__
-    'SeparableCosts'
+    'Powers'
     >>> type(build_costs(X, Y, Groups.all(3), metric="cityblock")).__name__
-    'StackedCosts'
+    'Stack'
     """
     count, n, m = len(groups), len(X), len(Y)
     fits = 8 * count * n * m <= memory_budget
-    in_time = STACK_SECONDS * count * n * m <= 0.2 * seconds_left()
     factored = factored_metric(metric, p)
     if factored is not None:
         plain = not factored.maps and factored.scale == 1.0
         if plain and len(groups.flat) == 1:
-            return SeparableCosts(X[:, groups.flat], Y[:, groups.flat], 2.0)
+            return Powers(X[:, groups.flat], Y[:, groups.flat], 2.0)
         if plain and n * m * max(len(groups.flat), count) <= DIFFERENCES_UP_TO and fits:
-            stack = difference_stack(X[None], Y[None], groups.flat, groups.offsets)
-            return StackedCosts(stack.C[0], relative=stack.relative)
-        costs = FactoredCosts.of(X, Y, groups, factored, weights)
+            return difference_stack(X, Y, groups.flat, groups.offsets)
+        costs = Points.of(X, Y, groups, factored, weights)
         wide = len(groups.flat) > STACK_PAYS_FROM * count
         # A handful of mixes never repays building a stack of a single group.
-        return _cleared(costs) if wide and fits and in_time and count > 1 else costs
+        return _cleared(costs) if wide and fits and count > 1 else costs
     one_each = len(groups.flat) == count
     if one_each and isinstance(metric, str) and metric in ONE_FEATURE_ABSOLUTE:
-        return SeparableCosts(X[:, groups.flat], Y[:, groups.flat], p)
+        return Powers(X[:, groups.flat], Y[:, groups.flat], p)
     mapping = METRICS[metric] if isinstance(metric, str) and metric in METRICS else None
     if mapping is not None and (mapping.maps or mapping.scale != 1.0):
         # A power of it: between the mapped points, whose differences keep their digits.
         mapped = map_points(mapping, X, Y, groups, weights)
-        chunked = MetricCosts.of_mapped(mapped, groups.names, p)
-        return stack_of(chunked) if fits and in_time else chunked
-    chunked = MetricCosts(X, Y, groups, metric, p)
-    if fits and in_time:
-        return StackedCosts(np.stack([chunked.block(group) for group in range(count)]))
-    return chunked
+        chunked = Distances.of_mapped(mapped, groups.names, p)
+        return stack_of(chunked) if fits else chunked
+    chunked = Distances(X, Y, groups, metric, p)
+    return Stack(chunked.stack(), chunked.relative) if fits else chunked
+
+
+def mean_scales(costs: Costs, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return what makes every mean one, (L,); a mean that is zero but for rounding has none."""
+    u, v = map(costs.home.bring, (a, b))
+    means, sizes = to_numpy(costs.product(u, v)), to_numpy(costs.sizes(u, v))
+    rounding = 4.0 * (len(a) + len(b)) * UNIT * sizes
+    return np.divide(1.0, means, out=np.ones(len(means)), where=means > rounding)
 
 
 def is_line(groups: Groups, metric: Any, p: float) -> bool:
@@ -120,97 +134,68 @@ def is_line(groups: Groups, metric: Any, p: float) -> bool:
     return metric in ONE_FEATURE_ABSOLUTE or (metric == "sqeuclidean" and p == 1.0)
 
 
-def points_geometry(
+def points_costs(
     X: Any,
     Y: Any,
     groups: Groups,
-    metric: str | FactoredMetric,
-    home: Home,
+    metric: str | FactoredMetric = "sqeuclidean",
     weights: tuple[np.ndarray, np.ndarray] | None = None,
     named: bool = False,
-) -> PointGeometry | StackGeometry:
-    """Costs of a batch of points by a metric of the registry, in double precision.
+) -> Points | Stack:
+    """Build costs by a metric of the registry where the points are, in double precision.
 
     They are summed from differences where points are few, and factored where they are many.
 
     Parameters
     ----------
-    X, Y : arrays of shape (B, n, d) and (B, m, d)
-    weights : pair of arrays of shape (B, n) and (B, m), optional
-        Points count by them for their centre: one far away that weighs little must not move the
-        others away from the origin.
-    named : bool
-        Whether errors should name the member of the batch.
-    """
-    xp, double = home.xp, home.double()
-    X, Y = xp.astype(X, xp.float64), xp.astype(Y, xp.float64)
-    X, Y, membership, error = map_points(metric, X, Y, groups, weights, member=named)
-    batch, n, _ = X.shape
-    columns, shares = membership.indices, membership.data
-    if batch * n * Y.shape[1] * len(columns) <= DIFFERENCES_IN_SWEEPS_UP_TO:
-        return difference_stack(X, Y, columns, membership.indptr, shares, error)
-    if error == 0.0:
-        centre, error = _centre(X, Y, weights, double), 0.5
-        X, Y = X - centre, Y - centre
-    W = None if is_identity(membership) else double.bring(membership.toarray())
-    return PointGeometry(X, Y, W, error)
-
-
-def _centre(X: Any, Y: Any, weights: Any, home: Home) -> Any:
-    """Return the middle of both clouds' means, (B, 1, d)."""
-    xp = home.xp
-    if weights is None:
-        return 0.5 * (xp.mean(X, axis=1, keepdims=True) + xp.mean(Y, axis=1, keepdims=True))
-    a, b = (home.bring(part)[:, None, :] for part in weights)
-    return 0.5 * (a @ X + b @ Y)
-
-
-def device_points(
-    X: Any,
-    Y: Any,
-    groups: Groups,
-    metric: str | FactoredMetric = "sqeuclidean",
-    home: Home | None = None,
-    weights: tuple[np.ndarray, np.ndarray] | None = None,
-) -> DeviceCosts:
-    """Build costs where the points are: in another array library, on a device.
-
-    Parameters
-    ----------
-    X, Y : arrays of shape (n, d) and (m, d)
-        NumPy's or PyTorch's.
+    X, Y : arrays of shape (..., n, d) and (..., m, d)
+        NumPy's or PyTorch's, of one problem or of a batch.
     groups : Groups
     metric : str or FactoredMetric
         A metric of the registry, `METRICS`, or its name.
-    home : Home, optional
-        Where results go, and the precision to search in: those of X.
-    weights : arrays a and b of NumPy, optional
-        They say where the points' centre is.
+    weights : pair of arrays of shape (..., n) and (..., m), optional
+        NumPy's. Points count by them for their centre: one far away that weighs little must not
+        move the others away from the origin.
+    named : bool
+        Whether errors should name the member of the batch.
 
     Examples
     --------
     >>> import torch, frot
     >>> X, Y = torch.zeros(2, 3), torch.ones(4, 3)
-    >>> costs = device_points(X, Y, Groups.all(3))
+    >>> costs = points_costs(X, Y, Groups.all(3))
     >>> frot.Entropic()(frot.Problem(costs, np.full(2, 0.5), np.full(4, 0.25), eps=0.1)).value
     3.0
     """
-    home = home or Home.of(X)
-    both = None if weights is None else (weights[0][None], weights[1][None])
-    geometry = points_geometry(X[None, ...], Y[None, ...], groups, metric, home, both)
-    return DeviceCosts(geometry, home)
+    home = Home.of(X)
+    xp, given = home.xp, X.dtype
+    X, Y = xp.astype(X, xp.float64), xp.astype(Y, xp.float64)
+    X, Y, membership, error = map_points(metric, X, Y, groups, weights, member=named)
+    *batch, n, _ = X.shape
+    columns, shares = membership.indices, membership.data
+    if math.prod(batch) * n * Y.shape[-2] * len(columns) <= DIFFERENCES_IN_SWEEPS_UP_TO:
+        stack = difference_stack(X, Y, columns, membership.indptr, shares, error)
+        return replace(stack, given=given)
+    if error == 0.0:
+        centre, error = _centre(X, Y, weights, home.double()), 0.5
+        X, Y = X - centre, Y - centre
+    W = None if is_identity(membership) else home.double().bring(membership.toarray())
+    return Points(X, Y, W, error, given=given)
 
 
-def device_stack(C: Any, home: Home | None = None) -> DeviceCosts:
-    """Take costs given as a stack of shape (L, n, m), where it is: on a device, for one."""
-    home = home or Home.of(C)
-    return DeviceCosts(StackGeometry(home.xp.astype(C, home.xp.float64)[None, ...]), home)
+def _centre(X: Any, Y: Any, weights: Any, home: Home) -> Any:
+    """Return the middle of both clouds' means, (..., 1, d)."""
+    xp = home.xp
+    if weights is None:
+        return 0.5 * (xp.mean(X, axis=-2, keepdims=True) + xp.mean(Y, axis=-2, keepdims=True))
+    a, b = (home.bring(part)[..., None, :] for part in weights)
+    return 0.5 * (a @ X + b @ Y)
 
 
-def _cleared(costs: Costs) -> StackedCosts:
+def _cleared(costs: Costs) -> Stack:
     """Form the stack; entries that rounding alone could have made are zero: points are the same."""
     made = stack_of(costs)
     assert made.error is not None
-    for cost, rows, cols in zip(made.stack, *made.error, strict=True):
+    for cost, rows, cols in zip(made.C, *made.error, strict=True):
         cost[cost <= np.add.outer(rows, cols)] = 0.0
     return replace(made, error=(2.0 * made.error[0], 2.0 * made.error[1]))

@@ -172,26 +172,6 @@ METRICS: dict[str, FactoredMetric] = {
     "cosine": Cosine(),
 }
 
-# What is squared by p = 2.
-SQUARES = {"euclidean": "sqeuclidean"}
-
-
-def factored_metric(metric: Any, p: float = 1.0) -> FactoredMetric | None:
-    """Return the metric whose costs are d(x, y)^p, where it factors.
-
-    Examples
-    --------
-    >>> factored_metric("euclidean", 2.0) is METRICS["sqeuclidean"]
-    True
-    >>> factored_metric("euclidean") is None
-    True
-    """
-    if not isinstance(metric, str):
-        return None
-    if p == 2.0:
-        metric, p = SQUARES.get(metric), 1.0
-    return METRICS.get(metric) if metric is not None and p == 1.0 else None
-
 
 class Mapped(NamedTuple):
     """Mapped points, (..., n, D) and (..., m, D), and what costs are made of.
@@ -274,20 +254,20 @@ def _embed(
     if bad:
         host = to_numpy(outside)
         host = host if weights is None else host & (weights > 0.0)[..., None]
-        for *at, row, group in np.argwhere(host):
-            label = f"{name}[{at[0]}]" if member and at else name
+        for *batch, row, group in np.argwhere(host):
+            label = f"{name}[{batch[0]}]" if member and batch else name
             raise InputError(
                 f"{label} row {row} {metric.complaint} in group {columns.groups.names[group]!r}, "
                 f"so it has no {_name(metric)}; drop such points or use metric='sqeuclidean'"
             )
     with quiet():
-        found = metric.embed(points, columns)
+        images = metric.embed(points, columns)
     if bad:
-        copies = found.shape[-1] // points.shape[-1]
+        copies = images.shape[-1] // points.shape[-1]
         shut = xp.concat([columns.spread(outside)] * copies, axis=points.ndim - 1)
-        found = xp.where(shut, xp.zeros_like(found), found)
-    return found
+        images = xp.where(shut, xp.zeros_like(images), images)
+    return images
 
 
 def _name(metric: FactoredMetric) -> str:
-    return next((name for name, one in METRICS.items() if one is metric), type(metric).__name__)
+    return next((name for name, known in METRICS.items() if known is metric), type(metric).__name__)

@@ -1,48 +1,48 @@
-"""Costs that factor over features: squared distances of points, of which no matrix is kept."""
+"""`Points`: costs that factor over features, squared distances of which no matrix is kept."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from frot._base.arrays import Home
-from frot.costs.geometry import Geometry, unit_of
+from frot._base.arrays import Array, Home, blocks, summation, to_numpy, unit_of
 from frot.costs.metrics import FactoredMetric, map_points
-from frot.costs.protocol import BLOCK_BYTES, UNIT, Costs, Rounding, blocks, summation
+from frot.costs.protocol import Costs, Rounding
 from frot.groups.groups import Groups
-from frot.plans.line import line_arcs, line_cost, line_potentials
-from frot.plans.plan import Plan, is_sparse, n_entries
+from frot.plans.plan import Plan, n_entries
 
 # What a core keeps close to itself.
 CACHE_BYTES = 1_000_000
+# Points of up to so many bytes are worked on whole: a centred copy takes no more than the
+# temporaries of many points do.
+WHOLE_BYTES = 4_000_000
 # Plans of up to this many entries times features are costed by differences, which lose no digits.
 PRECISE_UP_TO = 1_000_000
-# Up to so many coordinates features are sorted one by one to bound what plans cost: some 50 ms.
-LINES_UP_TO = 500_000
-# Up to so many coordinates are kept squared.
-FEW_COORDINATES = 100_000
-# Entries of points that are worked on at a time.
-PART = 8_000_000
-# What groups pay for features is a dense matrix in sweeps, of so many entries at most.
-DENSE_MEMBERSHIP = 4_000_000
 
 
 def is_identity(membership: Any) -> bool:
-    """Whether every group pays for the one feature of its own number."""
+    """Whether every group pays for the one feature of its own number.
+
+    Examples
+    --------
+    >>> is_identity(Groups.each(2).membership()), is_identity(Groups.all(2).membership())
+    (True, False)
+    """
     rows, columns = membership.shape
-    found = membership.indices
-    ones = rows == columns == len(found) and bool((found == np.arange(rows)).all())
-    # Rows of one entry each.
-    ones = ones and bool((np.diff(membership.indptr) == 1).all())
-    return ones and bool((membership.data == 1.0).all())
+    index = np.arange(rows)
+    ones = rows == columns == len(membership.indices) and np.array_equal(membership.indices, index)
+    ends = np.array_equal(membership.indptr[:-1], index)
+    return ones and ends and bool((membership.data == 1.0).all())
 
 
 @dataclass(frozen=True, eq=False)
-class PointGeometry(Geometry):
+class Points(Costs):
     r"""Squared Euclidean costs of points, factored.
 
     .. math:: M_\alpha = (X^2 w) 1^\top + 1 (Y^2 w)^\top - 2 (X \circ w) Y^\top,
@@ -50,297 +50,40 @@ class PointGeometry(Geometry):
 
     Parameters
     ----------
-    X, Y : arrays of shape (B, n, d) and (B, m, d)
-        Centred points.
-    membership : array of shape (L, d), optional
+    x, y : arrays of shape (..., n, d) and (..., m, d)
+        The points. On the host they are kept as they were given, and centred a few features at a
+        time where there are many: a second copy of them would be most of the memory that a problem
+        of thousands of genes takes.
+    membership : array or scipy.sparse array of shape (L, d), optional
         W, what a group pays for a feature; None is the identity.
     error : float
-        What coordinates may be off by, in units in the last place of each: half a unit where
-        they were centred, more where they were computed.
-    """
-
-    X: Any
-    Y: Any
-    membership: Any = None
-    error: float = 0.5
-
-    @property
-    def home(self) -> Home:
-        """Where the points live."""
-        return self._home
-
-    @cached_property
-    def _home(self) -> Home:
-        return Home.of(self.X)
-
-    @property
-    def shape(self) -> tuple[int, int, int, int]:
-        """(B, L, n, m)."""
-        count = self.X.shape[2] if self.membership is None else self.membership.shape[0]
-        return (self.X.shape[0], count, self.X.shape[1], self.Y.shape[1])
-
-    def feature_weights(self, alpha: Any) -> Any:
-        """Return w, (B, d)."""
-        return alpha if self.membership is None else alpha @ self.membership
-
-    def pool(self, per_feature: Any) -> Any:
-        """Return what groups pay, (B, L), for what features cost, (B, d)."""
-        if self.membership is None:
-            return per_feature
-        return per_feature @ self.home.xp.matrix_transpose(self.membership)
-
-    def mix(self, alpha: Any) -> Any:
-        """Return the weighted squared distances, (B, n, m)."""
-        xp = self.home.xp
-        w = self.feature_weights(alpha)[:, None, :]
-        scaled = self.X * w
-        mixed = (-2.0 * scaled) @ xp.matrix_transpose(self.Y)
-        mixed += xp.sum(scaled * self.X, axis=2)[:, :, None]
-        mixed += xp.sum(self.Y * self.Y * w, axis=2)[:, None, :]
-        return xp.where(mixed > 0.0, mixed, xp.zeros_like(mixed))
-
-    def inner(self, plan: Any) -> Any:
-        """Return phi from the marginals and plan @ Y."""
-        xp = self.home.xp
-        rows, cols = xp.sum(plan, axis=2), xp.sum(plan, axis=1)
-        return self.from_moments(rows, cols, xp.sum(self.X * (plan @ self.Y), axis=1))
-
-    def from_moments(self, rows: Any, cols: Any, cross: Any) -> Any:
-        """Return phi from a plan's marginals and the sums of x_i * y_j over it, (B, d)."""
-        return self.from_features(self.squares(rows, cols) - 2.0 * cross)
-
-    def from_features(self, per_feature: Any) -> Any:
-        """Return phi from what features cost, (B, d); rounding may have left less than zero."""
-        return self.pool(self._positive(per_feature))
-
-    def _positive(self, per_feature: Any) -> Any:
-        xp = self.home.xp
-        return xp.where(per_feature > 0.0, per_feature, xp.zeros_like(per_feature))
-
-    def squares(self, rows: Any, cols: Any) -> Any:
-        """Return the sums of x_i^2 and y_j^2 over a plan with these marginals, (B, d)."""
-        if self._few:
-            X, Y = self._squared
-            return (rows[:, None, :] @ X + cols[:, None, :] @ Y)[:, 0, :]
-        return _sum_of_squares(self.X, rows) + _sum_of_squares(self.Y, cols)
-
-    def _means(self, u: Any, v: Any) -> tuple[Any, Any]:
-        return (u[:, None, :] @ self.X)[:, 0, :], (v[:, None, :] @ self.Y)[:, 0, :]
-
-    def product(self, u: Any, v: Any) -> Any:
-        """Return phi of u v^T: both variances and the distance of the means, so nothing cancels."""
-        xp = self.home.xp
-        total_u, total_v = xp.sum(u, axis=1)[:, None], xp.sum(v, axis=1)[:, None]
-        # Seen from a point, a feature that is the same for all costs nothing, not what rounding
-        # leaves.
-        first = self.X[:, :1, :]
-        mean_x, around_x = _moments(xp, self.X, u, total_u, first)
-        mean_y, around_y = _moments(xp, self.Y, v, total_v, first)
-        around = around_x * total_v + around_y * total_u
-        return self.pool(around + total_u * total_v * (mean_x - mean_y) ** 2)
-
-    def least(self, u: Any, v: Any) -> Any:
-        """Return the squared distances of the means: no plan brings two clouds closer (Jensen)."""
-        xp = self.home.xp
-        mean_x, mean_y = self._means(u, v)
-        unit = (self.X.shape[1] + self.Y.shape[1] + self.error + 8.0) * unit_of(self.home)
-        sizes = PointGeometry(xp.abs(self.X), xp.abs(self.Y))._means(u, v)
-        gap = self._positive(xp.abs(mean_x - mean_y) - unit * (sizes[0] + sizes[1]))
-        return self.pool(gap * gap) * (1.0 - (self.X.shape[2] + 8.0) * unit_of(self.home))
-
-    def least_potentials(self, alpha: Any, u: Any, v: Any) -> tuple[Any, Any]:
-        r"""Return affine potentials, which leave a square to every cost.
-
-        .. math::
-            M_{ij} = 2 \langle x_i - y_j, \delta \rangle - |\delta|^2 + |x_i - y_j - \delta|^2 ,
-            \qquad \delta = \bar x - \bar y ,
-
-        with features weighted by w.
-        """
-        mean_x, mean_y = self._means(u, v)
-        w = self.feature_weights(alpha)
-        lean = w * (mean_x - mean_y)
-        level = 0.5 * ((mean_x - mean_y)[:, None, :] @ lean[:, :, None])[:, :, 0]
-        f, g = (
-            2.0 * ((points - mean[:, None, :]) @ lean[:, :, None])[:, :, 0]
-            for points, mean in ((self.X, mean_x), (self.Y, mean_y))
-        )
-        return level + f, level - g
-
-    def rows(self, part: slice) -> PointGeometry:
-        """The costs of some rows only."""
-        return replace(self, X=self.X[:, part, :])
-
-    def take(self, rows: Any, cols: Any) -> PointGeometry:
-        """The costs between some points, the same ones of every member."""
-        home = self.home
-        X = home.xp.take(self.X, home.indices(rows), axis=1)
-        return replace(self, X=X, Y=home.xp.take(self.Y, home.indices(cols), axis=1))
-
-    def members(self, index: Any) -> PointGeometry:
-        """Some problems of the batch only."""
-        take = self.home.xp.take
-        return replace(self, X=take(self.X, index, axis=0), Y=take(self.Y, index, axis=0))
-
-    @property
-    def nonnegative(self) -> bool:
-        """Squares are not negative."""
-        return True
-
-    def peaks(self) -> Any:
-        """Return the squares of the features' ranges, pooled."""
-        xp = self.home.xp
-        least = xp.minimum(xp.min(self.X, axis=1), xp.min(self.Y, axis=1))
-        most = xp.maximum(xp.max(self.X, axis=1), xp.max(self.Y, axis=1))
-        return self.pool((most - least) ** 2)
-
-    def rescaled(self, factor: Any) -> PointGeometry:
-        """What a group pays for a feature, times its factor."""
-        member = (
-            self.home.bring(np.eye(len(factor))) if self.membership is None else self.membership
-        )
-        return replace(self, membership=self.home.bring(factor)[:, None] * member)
-
-    def at(self, rows: Any, cols: Any) -> Any:
-        """Return the costs at the arcs from differences."""
-        xp = self.home.xp
-        gaps = xp.take(self.X, rows, axis=1)[0, ...] - xp.take(self.Y, cols, axis=1)[0, ...]
-        squares = xp.matrix_transpose(gaps * gaps)
-        return squares if self.membership is None else self.membership @ squares
-
-    def norms(self, weights: Any) -> tuple[Any, Any]:
-        """Return squared norms of the points, (B, n) and (B, m); weights are (B, 1, d)."""
-        down = self.home.xp.matrix_transpose(weights)
-        X, Y = self._squared if self._few else (self.X * self.X, self.Y * self.Y)
-        return (X @ down)[:, :, 0], (Y @ down)[:, :, 0]
-
-    @property
-    def _few(self) -> bool:
-        """Whether squares of the coordinates are kept: few points are asked for them often."""
-        batch, n, d = self.X.shape
-        return batch * (n + self.Y.shape[1]) * d <= FEW_COORDINATES
-
-    @cached_property
-    def _squared(self) -> tuple[Any, Any]:
-        return self.X * self.X, self.Y * self.Y
-
-    def mix_error(self, alpha: Any) -> Rounding:
-        r"""Bound the error of the expanded square by what the points are from the origin.
-
-        A sum of d products errs by at most (d + 2) / 2 units of the sum of their sizes, and
-        :math:`2 |x y| \le x^2 + y^2` lets each point answer for its own norm. Coordinates that are
-        e units off move :math:`(x - y)^2` by :math:`4 e (x^2 + y^2)` units; the rest is for the
-        three sums that are added up, and for scaling by weights and eps.
-        """
-        xp = self.home.xp
-        w = self.feature_weights(alpha)[:, None, :]
-        used = xp.sum(xp.astype(w != 0.0, w.dtype), axis=2, keepdims=True)
-        w = mix_share(used, self.error) * unit_of(self.home) * w
-        return Rounding(xp.zeros_like(w[:, 0, 0]), *self.norms(w))
-
-    def inner_error(self, phi: Any, u: Any, v: Any) -> Any:
-        """Bound the error of sums over the plan, where the square is expanded too."""
-        count = self.X.shape[1] + self.Y.shape[1] + self.X.shape[2]
-        share = (count + 12.0 + 4.0 * self.error) * unit_of(self.home)
-        return share * self.pool(self.squares(u, v))
-
-    def _as(self, dtype: Any) -> PointGeometry:
-        if self.home.dtype == dtype:
-            return self
-        astype = self.home.xp.astype
-        member = None if self.membership is None else astype(self.membership, dtype)
-        return replace(self, X=astype(self.X, dtype), Y=astype(self.Y, dtype), membership=member)
-
-    def double(self) -> PointGeometry:
-        """The same points in double precision."""
-        return self._as(self.home.xp.float64)
-
-    def single(self) -> PointGeometry:
-        """The same points in single precision."""
-        return self._as(self.home.xp.float32)
-
-
-def mix_share(used: Any, error: float) -> Any:
-    """Return how many units of its norm a point's expanded squares may err by.
-
-    `used` is how many features are summed; see `PointGeometry.mix_error`.
-    """
-    return used + 12.0 + 4.0 * error
-
-
-def _parts(points: Any) -> list[slice]:
-    """Cut points (B, n, d) so that a copy of a part takes little memory next to all of them."""
-    batch, count, features = points.shape
-    return blocks(count, batch * features, PART)
-
-
-def _moments(xp: Any, points: Any, weights: Any, total: Any, first: Any) -> tuple[Any, Any]:
-    """Return means of points as seen from another, and weighted sums of squares around these.
-
-    Both are (B, d), and `total`, (B, 1), is the sum of the weights.
-    """
-    parts, seen = _parts(points), None
-    mean = around = 0.0
-    for part in parts:
-        seen = points[:, part, :] - first
-        mean = mean + (weights[:, None, part] @ seen)[:, 0, :]
-    mean = mean / xp.where(total > 0.0, total, xp.ones_like(total))
-    for part in parts:
-        if len(parts) > 1 or seen is None:
-            seen = points[:, part, :] - first
-        seen -= mean[:, None, :]
-        seen *= seen
-        around = around + (weights[:, None, part] @ seen)[:, 0, :]
-    return mean, around
-
-
-def _sum_of_squares(points: Any, weights: Any) -> Any:
-    """Return weighted sums of the squares of points, (B, d)."""
-    found = 0.0
-    for part in _parts(points):
-        some = points[:, part, :]
-        found = found + (weights[:, None, part] @ (some * some))[:, 0, :]
-    return found
-
-
-@dataclass(frozen=True, eq=False)
-class FactoredCosts(Costs):
-    r"""The same costs of one problem on the host, as a `Problem` asks for them.
-
-    Formulas are those of `PointGeometry`, feature by feature; groups are summed by a sparse matrix,
-    since there may be as many as features. What is written out here is what the host can do better
-    for a single problem: features without weight are skipped, plans of few arcs are summed from
-    differences, which lose no digit, and features are sorted to tell what plans cost at least.
-
-    Points are kept as they were given, and centred a few features at a time where there are many:
-    a second copy of them would be most of the memory that a problem of thousands of genes takes.
-
-    Parameters
-    ----------
-    points : pair of arrays of shape (n, d) and (m, d)
-        The points as they were given or mapped (see :meth:`of`).
-    membership : sparse array of shape (L, d)
-        What a group pays for a feature.
-    error : float
-        What coordinates of `X` and `Y` may be off by, in units in the last place of each.
+        What centred coordinates may be off by, in units in the last place of each: half a unit
+        where they were centred, more where they were computed.
     centre : array of shape (d,), optional
         What is taken off points that are exact, before they are multiplied.
+    given : optional
+        The precision that the points were given in; their own if left out.
 
     Examples
     --------
     >>> X, Y = np.array([[0.0, 0.0]]), np.array([[1.0, 2.0]])
-    >>> costs = FactoredCosts.of(X, Y, Groups.each(2))
+    >>> costs = Points.of(X, Y, Groups.each(2))
     >>> costs.mix(np.array([0.5, 0.5]))
     array([[2.5]])
     """
 
-    points: tuple[np.ndarray, np.ndarray]
-    membership: sparse.csr_array
+    x: Array
+    y: Array
+    membership: Any = None
     error: float = 0.5
-    centre: np.ndarray | None = None
-    # Weights of features, and the norms of both sides that the last mix had with them: one tuple,
-    # which other threads may replace but never change.
-    _last_norms: list[tuple[np.ndarray, ...]] = field(default_factory=list, init=False)
+    centre: Array = None
+    given: Any = None  # type: ignore[assignment]
+    # Squares are not.
+    nonnegative = True
+
+    def __post_init__(self) -> None:
+        if self.given is None:
+            object.__setattr__(self, "given", self.x.dtype)
 
     @classmethod
     def of(
@@ -350,288 +93,367 @@ class FactoredCosts(Costs):
         groups: Groups,
         metric: str | FactoredMetric = "sqeuclidean",
         weights: tuple[np.ndarray, np.ndarray] | None = None,
-    ) -> FactoredCosts:
-        """Costs by a metric of the registry, `frot.costs.METRICS`.
+    ) -> Points:
+        """Costs of one problem on the host by a metric of the registry, `frot.costs.METRICS`.
 
         Points that are not mapped are centred, by their `weights` a and b, so that offsets cost no
         digits: a point far away that weighs little must not move the others from the origin.
         """
         x, y, membership, error = map_points(metric, X, Y, groups, weights)
+        pays = None if is_identity(membership) else membership
         if error > 0.0:
-            return cls((x, y), membership, error)
+            return cls(x, y, pays, error)
         a, b = weights or (np.full(len(x), 1.0 / len(x)), np.full(len(y), 1.0 / len(y)))
-        return cls((x, y), membership, centre=0.5 * (a @ x + b @ y))
+        return cls(x, y, pays, centre=0.5 * (a @ x + b @ y))
+
+    @cached_property
+    def home(self) -> Home:  # type: ignore[override]
+        """Where the points live."""
+        return Home.of(self.x)
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        """(..., L, n, m)."""
+        *batch, n, d = self.x.shape
+        count = d if self.membership is None else self.membership.shape[0]
+        return (*batch, count, n, self.y.shape[-2])
 
     @property
-    def shape(self) -> tuple[int, int, int]:
-        """(L, n, m)."""
-        return (len(self.membership.indptr) - 1, len(self.points[0]), len(self.points[1]))
+    def _alone(self) -> bool:
+        """Whether this is one problem on the host, whose weights and plans may be sparse."""
+        return self.x.ndim == 2 and self.home.library == "numpy"
 
     @cached_property
-    def X(self) -> np.ndarray:  # noqa: N802
-        """The centred points of the first side, (n, d)."""
-        return self._centred(0)
+    def X(self) -> Array:  # noqa: N802
+        """The centred points of the first side, (..., n, d)."""
+        return self.x if self.centre is None else self.x - self.centre
 
     @cached_property
-    def Y(self) -> np.ndarray:  # noqa: N802
-        """Those of the second side, (m, d)."""
-        return self._centred(1)
+    def Y(self) -> Array:  # noqa: N802
+        """Those of the second side, (..., m, d)."""
+        return self.y if self.centre is None else self.y - self.centre
 
-    def _centred(
-        self, side: int, columns: Any = slice(None), out: np.ndarray | None = None
-    ) -> np.ndarray:
-        """The centred points of one side, in some features, for reading; `out` is room for them."""
-        some = self.points[side][:, columns]
-        return some if self.centre is None else np.subtract(some, self.centre[columns], out=out)
+    def _pieces(self, columns: Any = None, room: int = 0) -> Iterator[tuple[Any, Array, Array]]:
+        """Yield features, as an index, and the centred points of both sides in these.
 
-    def _some(self, columns: Any, out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """The centred points of both sides, in some features, for reading."""
-        if self._few:
-            return self.X[:, columns], self.Y[:, columns]
-        n = len(self.points[0])
-        rows = (None, None) if out is None else (out[:n], out[n:])
-        return self._centred(0, columns, rows[0]), self._centred(1, columns, rows[1])
+        All features, or some `columns`: whole where a problem has few points, or on a device, and
+        otherwise in blocks of an eighth of the points' bytes, or of `room` if that is more.
+        """
+        *batch, _, d = self.x.shape
+        size = (self.x.nbytes + self.y.nbytes) // prod(batch)
+        if size <= WHOLE_BYTES or not self.home.on_host:
+            some = slice(None) if columns is None else columns
+            yield some, self.X[..., some], self.Y[..., some]
+            return
+        budget = max(size // 8, CACHE_BYTES, room)
+        for part in blocks(d if columns is None else len(columns), size // d, budget):
+            some = part if columns is None else columns[part]
+            X, Y = self.x[..., some], self.y[..., some]
+            if self.centre is not None:
+                X, Y = X - self.centre[some], Y - self.centre[some]
+            yield some, X, Y
 
-    @cached_property
-    def _bytes(self) -> int:
-        return sum(side.nbytes for side in self.points)
+    def _in_use(self, weights: Array) -> Any:
+        """Return the features that have weight, None if that is all of them."""
+        if not self._alone or weights.all():
+            return None
+        return np.flatnonzero(weights)
 
-    @property
-    def _few(self) -> bool:
-        """Whether a centred copy takes no more than the temporaries of many points do."""
-        return self._bytes <= BLOCK_BYTES
+    def feature_weights(self, alpha: Array) -> Array:
+        """Return w, (..., d)."""
+        if sparse.issparse(self.membership):
+            return (self.membership.T @ alpha.T).T
+        return alpha if self.membership is None else alpha @ self.membership
 
-    @property
-    def _block_bytes(self) -> int:
-        """What temporaries may take: little next to the points."""
-        return min(max(self._bytes // 4, CACHE_BYTES), BLOCK_BYTES)
+    def pool(self, per_feature: Array) -> Array:
+        """Return what groups pay, (..., L), for what features cost, (..., d)."""
+        if sparse.issparse(self.membership):
+            return (self.membership @ per_feature.T).T
+        return per_feature if self.membership is None else per_feature @ self.membership.T
 
-    @property
-    def nonnegative(self) -> bool:
-        """Squares are not negative."""
-        return True
-
-    def _pool(self, per_feature: np.ndarray) -> np.ndarray:
-        """Sum the last axis of per-feature numbers over each group (first axis of the result)."""
-        if self._one_each:
-            return per_feature.T
-        return np.asarray(self.membership @ per_feature.T)
-
-    def _feature_weights(self, alpha: np.ndarray) -> np.ndarray:
-        return alpha if self._one_each else np.asarray(self.membership.T @ alpha)
-
-    @cached_property
-    def _one_each(self) -> bool:
-        return is_identity(self.membership)
-
-    @cached_property
-    def _features(self) -> PointGeometry:
-        """The costs of every feature, as a batch of one."""
-        return PointGeometry(self.X[None], self.Y[None], None, self.error)
-
-    def mix(self, alpha: np.ndarray) -> np.ndarray:
-        """Return the one weighted squared distance matrix, shape (n, m)."""
-        weights = self._feature_weights(alpha)
-        on = np.flatnonzero(weights)
-        full = len(on) == len(weights)
-        n, m = self.shape[1:]
-        mixed, x_norms, y_norms = None, np.zeros(n), np.zeros(m)
-        # Room for one side at a time, and for both where they are centred only now.
-        most = max(n, m)
-        room = most if self._few else most + n + m
+    def mix(self, alpha: Array) -> Array:
+        """Return the weighted squared distances, (..., n, m), of the features that have weight."""
+        xp, w, (*batch, _, n, m) = self.home.xp, self.feature_weights(alpha), self.shape
+        mixed, x_norms, y_norms = None, xp.zeros(()), xp.zeros(())
         # Temporaries may be as large as what comes out: each block takes a pass over that.
-        parts = blocks(len(on), 8 * room, max(self._block_bytes, 8 * n * m))
-        # One piece of memory for all: several would go back to the system after every block.
-        scratch = np.empty(room * (parts[0].stop if parts else 0))
-        for part in parts:
-            columns = part if full else on[part]
-            w = weights[columns]
-            pieces = scratch[: room * len(w)].reshape(room, len(w))
-            X, Y = self._some(columns, out=pieces[most:])
-            scaled = np.multiply(X, -2.0 * w, out=pieces[:n])
-            cross = scaled @ Y.T
-            mixed = cross if mixed is None else np.add(mixed, cross, out=mixed)
-            x_norms -= 0.5 * (scaled[:, None, :] @ X[:, :, None])[:, 0, 0]
-            y_norms += np.multiply(Y, Y, out=pieces[:m]) @ w
-        # Whoever mixes costs asks next what rounding may have done to them.
-        self._last_norms[:] = [(weights.copy(), x_norms, y_norms)]
+        for columns, X, Y in self._pieces(self._in_use(w), room=8 * n * m):
+            v = w[..., None, columns]
+            scaled = X * v
+            x_norms = x_norms + xp.sum(scaled * X, axis=-1)
+            y_norms = y_norms + ((Y * Y) @ w[..., columns, None])[..., 0]
+            scaled *= -2.0
+            cross = scaled @ xp.matrix_transpose(Y)
+            mixed = cross if mixed is None else xp.add(mixed, cross, out=mixed)
         if mixed is None:
-            return np.zeros((n, m))
-        for part in blocks(n, 8 * m, CACHE_BYTES):
-            rows = mixed[part]
-            rows += x_norms[part, None]
-            rows += y_norms
-            np.maximum(rows, 0.0, out=rows)
+            return xp.zeros((*batch, n, m), dtype=self.home.dtype, device=self.home.device)
+        # Rows that stay in the cache while norms are added and rounding is cut off at zero.
+        large = self.home.on_host and mixed.nbytes > WHOLE_BYTES
+        budget = CACHE_BYTES if large else mixed.nbytes
+        for part in blocks(n, 8 * m * prod(batch), budget):
+            rows = mixed[..., part, :]
+            rows += x_norms[..., part, None]
+            rows += y_norms[..., None, :]
+            rows *= rows > 0.0
         return mixed
 
-    def _norms(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Weighted squares of the centred points, (n,) and (m,): kept from the last mix."""
-        for known, x_norms, y_norms in self._last_norms:
-            if np.array_equal(known, weights):
-                return x_norms, y_norms
-        x_norms, y_norms = np.zeros(len(self.points[0])), np.zeros(len(self.points[1]))
-        for part in blocks(len(weights), 16 * (len(x_norms) + len(y_norms)), self._block_bytes):
-            for side, norms in zip(self._some(part), (x_norms, y_norms), strict=True):
-                norms += side**2 @ weights[part]
-        return x_norms, y_norms
+    @cached_property
+    def _squared(self) -> tuple[Array, Array] | None:
+        """The squares of the coordinates of few points, which are asked for them often."""
+        few = prod(self.x.shape) + prod(self.y.shape) <= 100_000
+        return (self.X * self.X, self.Y * self.Y) if few else None
 
-    def inner(self, plan: Plan) -> np.ndarray:
-        """Return phi from differences on the arcs, or from X, Y and plan @ Y where it is dense."""
-        d = self.points[0].shape[1]
-        if not is_sparse(plan) and d * n_entries(plan) <= PRECISE_UP_TO:
-            return self.inner(Plan.from_arcs(*plan.arcs(), plan.shape))
-        total = np.zeros(d)
-        if is_sparse(plan):
+    def norms(self, weights: Array) -> tuple[Array, Array]:
+        """Return squared norms of the points, (..., n) and (..., m), for weights (..., d)."""
+        if self._squared is not None:
+            X, Y = self._squared
+            return (X @ weights[..., :, None])[..., 0], (Y @ weights[..., :, None])[..., 0]
+        xp, (*batch, _, n, m), home = self.home.xp, self.shape, self.home
+        x, y = (xp.zeros((*batch, k), dtype=home.dtype, device=home.device) for k in (n, m))
+        for columns, X, Y in self._pieces(self._in_use(weights)):
+            w = weights[..., columns, None]
+            x, y = x + ((X * X) @ w)[..., 0], y + ((Y * Y) @ w)[..., 0]
+        return x, y
+
+    def _by_feature(self, number: Any) -> Array:
+        """Return a number of every feature, (..., d), of the centred points of both sides."""
+        *batch, _, d = self.x.shape
+        total = self.home.xp.empty((*batch, d), dtype=self.home.dtype, device=self.home.device)
+        for columns, X, Y in self._pieces():
+            total[..., columns] = number(X, Y)
+        return total
+
+    def inner(self, plan: Plan | Array) -> Array:
+        """Return phi from differences on few arcs, else from X, Y and plan @ Y."""
+        if not isinstance(plan, Plan):
+            xp = self.home.xp
+            rows, cols = xp.sum(plan, axis=-1), xp.sum(plan, axis=-2)
+        elif not self._alone:
+            return super().inner(plan)
+        elif self._by_differences(n_entries(plan)):
             rows, cols, mass = plan.arcs()
+            total, d = 0.0, self.x.shape[-1]
             # Blocks of arcs, so that points are read whole and differences stay in the cache.
-            for part in blocks(len(mass), 16 * d, self._block_bytes):
-                total += mass[part] @ self._square_gaps(rows[part], cols[part])
-            return self._pool(total)
-        a, b = plan.sum(axis=1), plan.sum(axis=0)
-        for part in blocks(d, 16 * sum(plan.shape)):
-            X, Y = self._some(part)
-            cross = np.einsum("ik,ik->k", X, plan @ Y)
-            some = PointGeometry(X[None], Y[None], None, self.error)
-            total[part] = some.from_moments(a[None], b[None], cross[None])[0]
-        return self._pool(total)
+            for part in blocks(len(mass), 16 * d):
+                total = total + mass[part] @ self._square_gaps(rows[part], cols[part])
+            return self.pool(total)
+        else:
+            rows, cols = plan.sum(axis=1), plan.sum(axis=0)
+        return self.from_moments(rows, cols, self._by_feature(lambda X, Y: _products(X, plan @ Y)))
 
-    def at(
-        self, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Return the costs at the arcs, shape (groups, K)."""
-        if groups is not None:
-            return self._only(np.asarray(groups)).at(rows, cols)
-        found = np.empty((self.shape[0], len(rows)))
-        for part in blocks(len(rows), 16 * self.points[0].shape[1]):
-            found[:, part] = self._pool(self._square_gaps(rows[part], cols[part]))
-        return found
+    def _by_differences(self, entries: int) -> bool:
+        """Whether a plan of so many entries is summed from differences."""
+        *_, n, m = self.shape
+        return self._alone and (entries < n * m or entries * self.x.shape[-1] <= PRECISE_UP_TO)
 
-    def _square_gaps(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        """Squared differences of the points of arcs, (K, d)."""
-        gaps = self.points[0][rows]
-        gaps -= self.points[1][cols]
+    def from_moments(self, rows: Array, cols: Array, cross: Array) -> Array:
+        """Return phi from a plan's marginals and the sums of x_i * y_j over it, (..., d)."""
+        return self.from_features(self.squares(rows, cols) - 2.0 * cross)
+
+    def from_features(self, per_feature: Array) -> Array:
+        """Return phi from what features cost, (..., d); rounding may have left less than zero."""
+        return self.pool(per_feature * (per_feature > 0.0))
+
+    def squares(self, rows: Array, cols: Array) -> Array:
+        """Return the sums of x_i^2 and y_j^2 over a plan with these marginals, (..., d)."""
+        u, v = rows[..., None, :], cols[..., None, :]
+        if self._squared is not None:
+            X, Y = self._squared
+            return (u @ X + v @ Y)[..., 0, :]
+        return self._by_feature(lambda X, Y: (u @ (X * X) + v @ (Y * Y))[..., 0, :])
+
+    def product(self, u: Array, v: Array) -> Array:
+        """Return phi of u v^T: both variances and the distance of the means, so nothing cancels."""
+        return self.pool(self._by_feature(lambda X, Y: _independent(X, Y, u, v)))
+
+    def at(self, rows: np.ndarray, cols: np.ndarray) -> Array:
+        """Return the costs at the arcs, (..., L, K), from differences."""
+        home, (*batch, count, _, _) = self.home, self.shape
+        costs = home.xp.empty((*batch, count, len(rows)), dtype=home.dtype, device=home.device)
+        for part in blocks(len(rows), 16 * self.x.shape[-1] * prod(batch)):
+            gaps = self._square_gaps(rows[part], cols[part])
+            costs[..., part] = home.xp.matrix_transpose(self.pool(gaps))
+        return costs
+
+    def _square_gaps(self, rows: np.ndarray, cols: np.ndarray) -> Array:
+        """Squared differences of the points of arcs, (..., K, d)."""
+        take, indices = self.home.xp.take, self.home.indices
+        gaps = take(self.x, indices(rows), axis=-2)
+        gaps -= take(self.y, indices(cols), axis=-2)
         gaps *= gaps
         return gaps
 
-    def _only(self, groups: np.ndarray) -> FactoredCosts:
-        member = sparse.csr_array(self.membership[groups])
-        used = np.unique(member.indices)
-        X, Y = self.points
-        return replace(
-            self,
-            points=(X[:, used], Y[:, used]),
-            membership=sparse.csr_array(member[:, used]),
-            centre=None if self.centre is None else self.centre[used],
-        )
+    def entries(self, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray) -> Array:
+        """Return the costs of some groups at the arcs, from their features alone."""
+        if not self._alone:
+            return super().entries(rows, cols, groups)
+        used, member = groups, None
+        if self.membership is not None:
+            member = sparse.csr_array(self.membership[groups])
+            used = np.unique(member.indices)
+            member = sparse.csr_array(member[:, used])
+        some = replace(self, x=self.x[:, used], y=self.y[:, used], membership=member, centre=None)
+        return some.at(rows, cols)
 
-    def independent(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return phi of a b^T in closed form, some features at a time."""
-        X, Y = self.points
-        total = np.empty(X.shape[1])
-        for part in blocks(len(total), 16 * (len(a) + len(b)), self._block_bytes):
-            some = PointGeometry(X[None, :, part], Y[None, :, part])
-            total[part] = some.product(a[None], b[None])[0]
-        return self._pool(total)
+    def take(self, rows: np.ndarray, cols: np.ndarray) -> Points:
+        """Return the costs between some of the points, the same ones of every member."""
+        take, indices = self.home.xp.take, self.home.indices
+        x, y = take(self.x, indices(rows), axis=-2), take(self.y, indices(cols), axis=-2)
+        return replace(self, x=x, y=y)
 
-    def take(self, rows: np.ndarray, cols: np.ndarray) -> FactoredCosts:
-        """Return the costs between some of the points."""
-        return replace(self, points=(self.points[0][rows], self.points[1][cols]))
+    def rows(self, part: slice) -> Points:
+        """Return the costs of some rows only."""
+        return replace(self, x=self.x[..., part, :])
 
-    def least(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return the sum of what each feature's own transport costs, or the distance of the means.
+    def members(self, index: Array) -> Points:
+        """Return some problems of the batch only."""
+        take = self.home.xp.take
+        return replace(self, x=take(self.x, index, axis=0), y=take(self.y, index, axis=0))
 
-        No plan does better in a feature than the one that is best for it, and no plan brings two
-        clouds closer than their means are.
+    def member(self, index: int) -> Points:
+        """Return the costs of one problem of the batch."""
+        return replace(self, x=self.x[index, ...], y=self.y[index, ...])
+
+    def batch(self) -> Points:
+        """Return the points as a batch of one: a pass over them is one product and exponential."""
+        member = self.membership
+        # A dense matrix is faster as long as it is small.
+        if sparse.issparse(member) and member.shape[0] * member.shape[1] <= 4_000_000:
+            member = member.toarray()
+        return Points(self.X[None, ...], self.Y[None, ...], member, self.error, given=self.given)
+
+    def to(self, home: Home) -> Points:
+        """Return the points in another place or precision, centred."""
+        if home == self.home:
+            return self
+
+        def bring(array: Any) -> Any:
+            if array is None or sparse.issparse(array):
+                return array if array is None else array.astype(home.dtype)
+            return home.bring(to_numpy(array) if home.library == "numpy" else array)
+
+        x, y, member = map(bring, (self.X, self.Y, self.membership))
+        if home.library != self.home.library and member is not None:
+            member = sparse.csr_array(member)
+        return Points(x, y, member, self.error, given=self.given)
+
+    def rescaled(self, scale: np.ndarray, shift: np.ndarray | None = None) -> Costs:
+        """Return the costs with what groups pay for features times their scale."""
+        if shift is not None and bool(shift.any()):
+            return super().rescaled(scale, shift)
+        member, factor = self.membership, self.home.bring(scale)[:, None]
+        if member is None:
+            diagonal = sparse.csr_array(sparse.diags(scale))
+            member = diagonal if self._alone else self.home.bring(diagonal.toarray())
+        elif sparse.issparse(member):
+            member = sparse.csr_array(member.multiply(factor))
+        else:
+            member = factor * member
+        return replace(self, membership=member)
+
+    @cached_property
+    def peaks(self) -> Array:
+        """The squares of the features' ranges, summed over each group: no cost is larger."""
+        least, most = self._ends
+        return self.pool((most - least) ** 2)
+
+    @property
+    def _ends(self) -> tuple[Array, Array]:
+        """The smallest and the largest coordinate of every feature, (..., d)."""
+        xp = self.home.xp
+        least = xp.minimum(xp.min(self.x, axis=-2), xp.min(self.y, axis=-2))
+        return least, xp.maximum(xp.max(self.x, axis=-2), xp.max(self.y, axis=-2))
+
+    def rounding(self, alpha: Array) -> Rounding:
+        r"""Bound the error of the expanded square by what the points are from the origin.
+
+        A sum of d products errs by at most (d + 2) / 2 units of the sum of their sizes, and
+        :math:`2 |x y| \le x^2 + y^2` lets each point answer for its own norm. Coordinates that are
+        e units off move :math:`(x - y)^2` by :math:`4 e (x^2 + y^2)` units; the rest is for the
+        three sums that are added up, and for scaling by weights and eps.
         """
-        X, Y = self.points
-        n, m, d = len(X), len(Y), X.shape[1]
-        if (n + m) * d > LINES_UP_TO:
-            return self._pool(self._features.least(a[None], b[None])[0]) * (1.0 - d * UNIT)
-        each = np.array(
-            [line_cost(x, y, line_arcs(x, y, a, b)) for x, y in zip(X.T, Y.T, strict=True)]
-        )
-        if self.centre is None:
-            # The root is a norm, which is off by no more than the gaps are.
-            off = 2.0 * self.error * UNIT * np.sqrt(self._peaks)
-            each = np.maximum(np.sqrt(each) - off, 0.0) ** 2
-        return self._pool(each) * (1.0 - (n + m + d + 32.0) * UNIT)
+        xp, w = self.home.xp, self.feature_weights(alpha)
+        used = xp.sum(xp.astype(w != 0.0, w.dtype), axis=-1)
+        share = (used + 12.0 + 4.0 * self.error) * unit_of(self.home)
+        rows, cols = self.norms(w)
+        return Rounding(0.0 * share, share[..., None] * rows, share[..., None] * cols)
 
-    def least_potentials(
-        self, alpha: np.ndarray, a: np.ndarray, b: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the sum of every feature's own potentials, or tangents at the means."""
-        X, Y = self.points
-        n, m, d = len(X), len(Y), X.shape[1]
-        weights = self._feature_weights(alpha)
-        if (n + m) * d > LINES_UP_TO:
-            f, g = self._features.least_potentials(weights[None], a[None], b[None])
-            return f[0], g[0]
-        f, g = np.zeros(n), np.zeros(m)
-        for k in np.flatnonzero(weights):
-            x, y = X[:, k], Y[:, k]
-            own = line_potentials(x, y, line_arcs(x, y, a, b))
-            f, g = f + weights[k] * own[0], g + weights[k] * own[1]
-        return f, g
-
-    def geometry(self) -> Geometry:
-        """The points: a pass over them is one product and one exponential."""
-        count, features = self.shape[0], self.points[0].shape[1]
-        if self._one_each:
-            return self._features
-        if count * features > DENSE_MEMBERSHIP:
-            return super().geometry()
-        return PointGeometry(self.X[None], self.Y[None], self.membership.toarray(), self.error)
-
-    def rounding(self, alpha: np.ndarray) -> Rounding:
-        """Bound the error of the expanded square by what the points are from the origin."""
-        weights = self._feature_weights(alpha)
-        share = mix_share(np.count_nonzero(weights), self.error) * UNIT
-        rows, cols = self._norms(weights)
-        return Rounding(0.0, share * rows, share * cols)
-
-    def doubt(self, phi: np.ndarray, plan: Plan) -> np.ndarray:
-        """Bound the error of sums of squared differences; more where the square is expanded.
+    def doubt(self, phi: Array, u: Array, v: Array, entries: int | None = None) -> Array:
+        """Bound the error of sums over the plan; more where the square is expanded.
 
         Where coordinates are e units u off, a gap is by 2 e u, and its square by 4 e u times the
         gap; Cauchy-Schwarz does the rest.
         """
-        share = summation(plan)
-        error = (share + self._additions) * phi
+        unit, (*_, n, m), d = unit_of(self.home), self.shape, self.x.shape[-1]
+        if entries is None or not self._by_differences(entries):
+            share = (n + m + d + 12.0 + 4.0 * self.error) * unit
+            return share * self.pool(self.squares(u, v))
+        error = (summation(entries, unit) + (self._sizes + 4.0) * unit) * phi
         if self.centre is None:
-            off, reach = 2.0 * self.error * UNIT, self._reach
-            error = error + 2.0 * off * np.sqrt(reach * phi) + off**2 * reach
-        if not is_sparse(plan) and self.points[0].shape[1] * n_entries(plan) > PRECISE_UP_TO:
-            error = error + 4.0 * (share + 4.0 * UNIT) * self._reach
+            least, most = self._ends
+            off, reach = 2.0 * self.error * unit, u.sum() * np.maximum(most, -least) ** 2
+            error = error + 2.0 * off * np.sqrt(self.pool(reach) * phi) + off**2 * self.pool(reach)
         return error
 
-    @property
-    def peaks(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The squares of the features' ranges, summed over each group: no cost is larger, (L,)."""
-        least, most = self._ends
-        return self._pool((most - least) ** 2)
-
     @cached_property
-    def _additions(self) -> np.ndarray:
-        """The share by which sums over the features of each group may err, (L,)."""
-        return (np.diff(self.membership.indptr) + 4) * UNIT
+    def _sizes(self) -> Any:
+        """How many features are summed in each group, (L,)."""
+        if sparse.issparse(self.membership):
+            return np.diff(self.membership.indptr)
+        return 1.0 if self.membership is None else (self.membership != 0.0).sum(axis=1)
 
-    @cached_property
-    def _reach(self) -> np.ndarray:
-        """The largest squares, summed over the features of each group, (L,)."""
-        return self._pool(self._peaks)
 
-    @cached_property
-    def _peaks(self) -> np.ndarray:
-        """Largest square in each feature: a bound on every point's norm, whatever the weights."""
-        least, most = self._ends
-        if self.centre is not None:
-            # Rounding keeps the order: these are the extremes of the centred points.
-            least, most = least - self.centre, most - self.centre
-        return np.maximum(most, -least) ** 2
+def _products(X: Array, Y: Array) -> Array:
+    """Return the sums of x * y of every feature, (..., d), over points that lie side by side."""
+    if isinstance(X, np.ndarray):
+        return np.einsum("...ik,...ik->...k", X, Y)
+    return (X * Y).sum(-2)
 
-    @property
-    def _ends(self) -> tuple[np.ndarray, np.ndarray]:
-        """The smallest and the largest coordinate of every feature."""
-        X, Y = self.points
-        least = np.minimum(X.min(axis=0), Y.min(axis=0))
-        return least, np.maximum(X.max(axis=0), Y.max(axis=0))
+
+def _independent(X: Array, Y: Array, u: Array, v: Array) -> Array:
+    """Return what every feature of points costs under u v^T, (..., d)."""
+    xp = Home.of(X).xp
+    total_u, total_v = xp.sum(u, axis=-1)[..., None], xp.sum(v, axis=-1)[..., None]
+    # Seen from a point, a feature that is the same for all costs nothing, not what rounding leaves.
+    first = X[..., :1, :]
+    mean_x, around_x = _moments(X - first, u, total_u)
+    mean_y, around_y = _moments(Y - first, v, total_v)
+    around = around_x * total_v + around_y * total_u
+    return around + total_u * total_v * (mean_x - mean_y) ** 2
+
+
+def _moments(points: Array, weights: Array, total: Array) -> tuple[Array, Array]:
+    """Return means, (..., d), and weighted sums of squares around these; overwrites the points."""
+    mean = (weights[..., None, :] @ points)[..., 0, :] / (total + (total == 0.0))
+    points -= mean[..., None, :]
+    points *= points
+    return mean, (weights[..., None, :] @ points)[..., 0, :]
+
+
+def take_members(home: Home, points: Any, index: Any) -> Any:
+    """Return ``points[b, index[b, i], :]``, (B, n', d), for an index (B, n') on the host."""
+    batch, count, width = points.shape
+    flat = index + count * np.arange(batch)[:, None]
+    taken = home.xp.take(
+        home.xp.reshape(points, (batch * count, width)), home.indices(flat.reshape(-1)), axis=0
+    )
+    return home.xp.reshape(taken, (batch, index.shape[1], width))
+
+
+def stand_ins(weights: Any) -> np.ndarray | None:
+    """Return at whose place every point stands, (B, n); None where all stand at their own.
+
+    A point that carries nothing must not move anything: not the centre of the others, nor the
+    scale of a kernel, nor a bound on rounding. It takes the place of the heaviest of its side.
+
+    Examples
+    --------
+    >>> stand_ins(np.array([[0.0, 0.25, 0.75]]))
+    array([[2, 1, 2]])
+    >>> stand_ins(np.array([[0.5, 0.5]])) is None
+    True
+    """
+    host = to_numpy(weights)
+    if (host > 0.0).all():
+        return None
+    everyone = np.broadcast_to(np.arange(host.shape[1]), host.shape)
+    return np.where(host > 0.0, everyone, host.argmax(axis=1)[:, None])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from frot._base.errors import InputError, require
 from frot._base.names import distinct, quote_some
-from frot._base.tables import read_cells, read_text
+from frot._base.text import read_rows, read_text
 from frot.datasets.catalogue import (
     CATALOGUE,
     HALLMARK,
@@ -158,9 +158,12 @@ def read_npz(path: Path) -> Raw:
 
 
 def read_gsea(values: Path, labels: Path) -> Raw:
-    r"""Read a table of genes by samples (two columns of names first) and its .cls file."""
+    r"""Read a table of genes by samples (two columns of names first) and its .cls file.
+
+    As GSEA has them (Subramanian et al. 2005).
+    """
     with _read_errors(values, "a table of genes with two columns of names"):
-        _, *rows = (row for _, row in read_cells(read_text(values), "\t", values))
+        _, *rows = (row for _, row in read_rows(values, "\t"))
         X = np.ascontiguousarray(np.array([row[2:] for row in rows], dtype=np.float64).T)
         names = tuple(row[0] for row in rows)
     with _read_errors(labels, "a .cls file of three lines"):
@@ -316,6 +319,8 @@ def load_hallmark(
     download: bool = False,
 ) -> Groups:
     """Match the Hallmark gene sets (MSigDB 7.0, CC BY 4.0) to the columns of the data.
+
+    They are those of Liberzon et al. 2015.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from urllib.request import urlopen
 from numpy.typing import NDArray
 
 from frot._base.errors import InputError
-from frot._base.files import make_folder, replacing
+from frot._base.files import check_path, make_folder, replacing
 
 _SKFEATURE = "https://github.com/jundongl/scikit-feature/raw/master/skfeature/data/"
 _GSEAPY = "https://github.com/zqfang/GSEApy/raw/master/tests/extdata/"
@@ -195,16 +195,16 @@ def folders(root: str | os.PathLike[str] | None = None) -> tuple[Path, ...]:
     A `root` that was given is the only one: data from elsewhere would come as a surprise.
     """
     if root is not None:
-        return (Path(root).expanduser(),)
+        return (check_path(root, "root").expanduser(),)
     named = os.environ.get("FROT_DATA")
-    found = [Path(named).expanduser()] if named else []
+    places = [Path(named).expanduser()] if named else []
     # src/frot/datasets/catalogue.py; an installed package has no pyproject.toml above it.
     checkout = Path(__file__).resolve().parents[3]
     if (checkout / "pyproject.toml").is_file():
-        found.append(checkout.parent / "shared" / "data")
-    found.append(Path.cwd().parent / "shared" / "data")
-    found.append(cache_folder())
-    return tuple(dict.fromkeys(found))
+        places.append(checkout.parent / "shared" / "data")
+    places.append(Path.cwd().parent / "shared" / "data")
+    places.append(cache_folder())
+    return tuple(dict.fromkeys(places))
 
 
 def cache_folder() -> Path:
@@ -226,9 +226,6 @@ def find(file: File, places: Sequence[Path]) -> Path | None:
                 if path.is_file():
                     return path
     return None
-
-
-SECONDS = 30.0
 
 
 def fetch(
@@ -283,7 +280,7 @@ def _download(file: File, folder: Path) -> Path:
     print(f"frot: downloading {file.url} to {path}", file=sys.stderr)
     with replacing(path) as draft:
         try:
-            with urlopen(file.url, timeout=SECONDS) as answer:
+            with urlopen(file.url, timeout=30.0) as answer:
                 draft.write_bytes(answer.read())
         except OSError as error:
             reason = getattr(error, "reason", None) or error

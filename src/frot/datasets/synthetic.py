@@ -7,9 +7,6 @@ import numpy as np
 from frot._base.validate import check_count, check_seed
 from frot.groups.groups import Groups
 
-TRUE, NOISE = 2, 8
-MEAN_X = (-5.0, 0.0)
-MEAN_Y = (5.0, 0.0)
 # The columns (5, 1) and (4, 1) that the paper prints as its Sigma.
 PRINTED_SIGMA = ((5.0, 4.0), (1.0, 1.0))
 
@@ -44,11 +41,11 @@ def toy(n: int = 100, random_state: int = 0) -> tuple[np.ndarray, np.ndarray, Gr
     n, seed = check_count(n, "n"), check_seed(random_state, "random_state")
     rng = np.random.default_rng(seed)
     root = np.linalg.cholesky(toy_covariance())
-    clouds = [
-        np.hstack([mean + rng.standard_normal((n, TRUE)) @ root.T, rng.standard_normal((n, NOISE))])
-        for mean in (np.array(MEAN_X), np.array(MEAN_Y))
-    ]
-    return clouds[0], clouds[1], Groups.from_sizes([TRUE, NOISE], names=["true", "noise"])
+    X, Y = (
+        np.hstack([(mean, 0.0) + rng.standard_normal((n, 2)) @ root.T, rng.standard_normal((n, 8))])
+        for mean in (-5.0, 5.0)
+    )
+    return X, Y, Groups.from_sizes([2, 8], names=["true", "noise"])
 
 
 def toy_covariance() -> np.ndarray:

@@ -41,9 +41,9 @@ def combine_plans(plans: Sequence[Plan], weights: Sequence[float] | np.ndarray) 
 
 def _combine_lazy(plans: Sequence[tuple[LazyPlan, float]]) -> LazyPlan:
     """The weighted sum of plans, none of them transposed, each kept as it is."""
-    terms = [(w * weight, rows) for plan, w in plans for weight, rows in plan._terms]
-    ranks = [(w * left, right) for plan, w in plans for left, right in plan._ranks]
-    return LazyPlan(terms, ranks)
+    components = [(w * weight, rows) for plan, w in plans for weight, rows in plan._components]
+    rank_one = [(w * left, right) for plan, w in plans for left, right in plan._rank_one]
+    return LazyPlan(components, rank_one)
 
 
 def expand_plan(plan: Plan, rows: np.ndarray, cols: np.ndarray, shape: tuple[int, int]) -> Plan:
@@ -70,16 +70,18 @@ def expand_plan(plan: Plan, rows: np.ndarray, cols: np.ndarray, shape: tuple[int
 def _expand_lazy(
     plan: LazyPlan, rows: np.ndarray, cols: np.ndarray, shape: tuple[int, int]
 ) -> LazyPlan:
-    terms = [(weight, SpreadRows(inner, rows, cols, shape)) for weight, inner in plan._terms]
+    components = [
+        (weight, SpreadRows(inner, rows, cols, shape)) for weight, inner in plan._components
+    ]
     work = plan._work
-    ranks = [
+    rank_one = [
         (
             _spread_vector(work, left, rows, shape[0]),
             _spread_vector(work, right, cols, shape[1]),
         )
-        for left, right in plan._ranks
+        for left, right in plan._rank_one
     ]
-    return LazyPlan(terms, ranks)
+    return LazyPlan(components, rank_one)
 
 
 class SpreadRows(PlanRows):
@@ -114,9 +116,13 @@ class SpreadRows(PlanRows):
 
     @property
     def parts(self) -> Sequence[slice]:
-        """Blocks of as many rows as the inner plan has in one."""
-        (n, _), step = self._shape, self.inner.parts[0].stop
-        return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+        """Blocks that have the rows of one block of the inner plan each.
+
+        What rounding leaves of a row depends on the block that it is computed in.
+        """
+        starts = [0, *(int(self.rows[part.start]) for part in self.inner.parts[1:])]
+        ends = [*starts[1:], self._shape[0]]
+        return [slice(start, end) for start, end in zip(starts, ends, strict=True)]
 
     def blocks(self, parts: Sequence[slice]) -> Iterator[tuple[slice, Any]]:
         """Yield blocks of rows, each of shape (r, m)."""

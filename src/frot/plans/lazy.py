@@ -18,9 +18,6 @@ import numpy as np
 from frot._base.arrays import Home, is_foreign, read_only, to_numpy
 from frot.plans.plan import Arcs, Plan, check_axis, factor_type, positions, transposed
 
-# Plans of a device of up to this many entries are formed for whoever wants them on the host.
-FORM_UP_TO = 4_000_000
-
 
 class PlanRows(Protocol):
     """What makes the rows of one plan, a block at a time, in double precision."""
@@ -44,6 +41,10 @@ class PlanRows(Protocol):
         """Yield blocks of rows, each of shape (r, m)."""
         ...
 
+    def detached(self) -> PlanRows:
+        """The same rows, made from nothing that a user may write to."""
+        return self
+
 
 class LazyPlan(Plan):
     """A plan whose entries are computed when they are used, a block of rows at a time.
@@ -54,8 +55,8 @@ class LazyPlan(Plan):
 
     Parameters
     ----------
-    terms : sequence of (weight, PlanRows)
-    ranks : sequence of (array of shape (n,), array of shape (m,))
+    components : sequence of (weight, PlanRows)
+    rank_one : sequence of (array of shape (n,), array of shape (m,))
         Products u v^T to be added: what the rounding to the marginals put in.
 
     Examples
@@ -67,47 +68,51 @@ class LazyPlan(Plan):
     (array([0.5, 0.5]), array([0.5, 0.5]))
     """
 
-    __slots__ = ("_ranks", "_terms", "_turned")
+    # Plans of a device of up to so many entries are formed for whoever wants them on the host.
+    form_up_to = 4_000_000
+    __slots__ = ("_components", "_is_transposed", "_rank_one")
 
     def __init__(
-        self, terms: Sequence[tuple[float, PlanRows]], ranks: Sequence[tuple[Any, Any]] = ()
+        self, components: Sequence[tuple[float, PlanRows]], rank_one: Sequence[tuple[Any, Any]] = ()
     ) -> None:
-        self._terms, self._ranks = tuple(terms), tuple(ranks)
-        self._keep(self._terms[0][1].shape)
+        self._components, self._rank_one = tuple(components), tuple(rank_one)
+        self._keep(self._components[0][1].shape)
         # Arrays that come out go to where they are computed, unless the user's are elsewhere.
         self._home = self._work
-        # Of the transposed plan, rows are the columns of what the terms make.
-        self._turned = False
+        # Of the transposed plan, rows are the columns of what the components make.
+        self._is_transposed = False
 
     @property
     def _work(self) -> Home:
         """Where the entries are computed."""
-        return self._terms[0][1].home
+        return self._components[0][1].home
 
     @property
     def T(self) -> LazyPlan:  # noqa: N802 - NumPy's name
         """The transposed plan, computed in blocks too."""
         plan = copy(self)
-        plan._turned, plan._shape = not self._turned, (self._shape[1], self._shape[0])
+        plan._is_transposed, plan._shape = not self._is_transposed, (self._shape[1], self._shape[0])
         return plan
 
     def _at(self, home: Home | None) -> Plan:
         """The same plan for a user elsewhere; a large one stays where it is computed."""
-        if home is None and self._work.library != "numpy" and self._n_entries <= FORM_UP_TO:
+        small = self._n_entries <= self.form_up_to
+        if home is None and self._work.library != "numpy" and small:
             return Plan(self._whole(), copy=False)
         plan = copy(self)
+        plan._components = tuple((weight, rows.detached()) for weight, rows in self._components)
         plan._home = Home.of(np.zeros(1)) if home is None else home
         return plan
 
     @property
     def _n_entries(self) -> int:
         """Number of entries that sums run over."""
-        return self._shape[0] * self._shape[1] * len(self._terms)
+        return self._shape[0] * self._shape[1] * len(self._components)
 
     @property
     def _kind(self) -> str:
         """What it is kept as, in words."""
-        return "lazy" if len(self._terms) == 1 else f"{len(self._terms)} lazy plans"
+        return "lazy" if len(self._components) == 1 else f"{len(self._components)} lazy plans"
 
     def _out(self, array: Any, dtype: Any = None) -> Any:
         home = self._home or self._work
@@ -124,21 +129,21 @@ class LazyPlan(Plan):
 
     def _blocks(self, parts: Sequence[slice] | None = None) -> Iterator[tuple[slice, Any]]:
         """Yield blocks of rows as arrays of shape (r, m), of the plan before it was transposed."""
-        for part in self._terms[0][1].parts if parts is None else parts:
+        for part in self._components[0][1].parts if parts is None else parts:
             total = None
-            for weight, rows in self._terms:
+            for weight, rows in self._components:
                 for _, block in rows.blocks([part]):
                     if weight != 1.0:
                         block *= weight
                     total = block if total is None else total + block
-            for left, right in self._ranks:
+            for left, right in self._rank_one:
                 total = total + left[part][:, None] * right[None, :]
             yield part, total
 
     def _native(self) -> Any:
         """The whole plan in the library that computes it."""
         whole = self._work.xp.concat([block for _, block in self._blocks()], axis=0)
-        return transposed(whole) if self._turned else whole
+        return transposed(whole) if self._is_transposed else whole
 
     def _whole(self) -> np.ndarray:
         return to_numpy(self._native())
@@ -153,7 +158,7 @@ class LazyPlan(Plan):
             rows, cols = np.nonzero(host)
             parts.append((rows + part.start, cols, host[rows, cols]))
         rows, cols, mass = (np.concatenate(each) for each in zip(*parts, strict=True))
-        if not self._turned:
+        if not self._is_transposed:
             return rows, cols, mass
         order = np.argsort(cols, kind="stable")
         return cols[order], rows[order], mass[order]
@@ -168,12 +173,12 @@ class LazyPlan(Plan):
         shape = (*index.shape, self._shape[1])
         if index.size == 0:
             return self._out(np.zeros(shape))
-        if self._turned:
+        if self._is_transposed:
             flat = self._work.indices(index.ravel())
             columns = [xp.take(block, flat, axis=1) for _, block in self._blocks()]
             picked = transposed(xp.concat(columns, axis=0))
         else:
-            parts = _runs(index.ravel(), self._terms[0][1].parts[0].stop)
+            parts = _runs(index.ravel(), self._components[0][1].parts[0].stop)
             picked = xp.concat([block for _, block in self._blocks(parts)], axis=0)
         return self._out(xp.reshape(picked, shape))
 
@@ -181,17 +186,17 @@ class LazyPlan(Plan):
         """Total mass, or the marginals."""
         check_axis(axis)
         xp = self._work.xp
-        if (axis == 1) != self._turned:
-            found = xp.concat([xp.sum(block, axis=1) for _, block in self._blocks()], axis=0)
+        if (axis == 1) != self._is_transposed:
+            result = xp.concat([xp.sum(block, axis=1) for _, block in self._blocks()], axis=0)
         else:
-            found = reduce(add, (xp.sum(block, axis=0) for _, block in self._blocks()))
-        return float(xp.sum(found)) if axis is None else self._out(found)
+            result = reduce(add, (xp.sum(block, axis=0) for _, block in self._blocks()))
+        return float(xp.sum(result)) if axis is None else self._out(result)
 
     def argmax(self, axis: int = 1) -> Any:
         """Where most of each row's (``axis=1``) or column's mass goes, the first of equals."""
         check_axis(axis)
         xp = self._work.xp
-        if (axis == 1) != self._turned:
+        if (axis == 1) != self._is_transposed:
             rows = [xp.argmax(block, axis=1) for _, block in self._blocks()]
             return self._out_index(xp.concat(rows, axis=0))
         best, where = None, None
@@ -210,12 +215,12 @@ class LazyPlan(Plan):
             other = work.xp.astype(other, work.xp.float64)
         else:
             other = work.bring(np.asarray(to_numpy(other), dtype=float), work.xp.float64)
-        if self._turned:
+        if self._is_transposed:
             products = (transposed(block) @ other[part, ...] for part, block in self._blocks())
-            found = reduce(add, products)
+            result = reduce(add, products)
         else:
-            found = work.xp.concat([block @ other for _, block in self._blocks()], axis=0)
-        return self._out(found, dtype)
+            result = work.xp.concat([block @ other for _, block in self._blocks()], axis=0)
+        return self._out(result, dtype)
 
     def __rmatmul__(self, other: Any) -> Any:
         return transposed(self.T @ transposed(other))

@@ -27,7 +27,7 @@ class Plan:
 
     Parameters
     ----------
-    matrix : array of shape (n, m) or scipy.sparse array of shape (n, m)
+    matrix : array of shape (n, m)
         The entries :math:`\pi_{ij} \ge 0`.
     copy : bool
         False takes `matrix` as it is, unchecked, and leaves it to the caller not to change it.
@@ -49,11 +49,6 @@ class Plan:
     __array_ufunc__ = None
 
     def __init__(self, matrix: Any, *, copy: bool = True) -> None:
-        if sparse.issparse(matrix):
-            coo = sparse.coo_array(matrix)
-            arcs = (coo.row, coo.col, check_entries(coo.data, "matrix"))
-            self._keep(matrix.shape, arcs=_merged(*arcs, matrix.shape))
-            return
         dense = check_entries(matrix, "matrix", ndim=2) if copy else np.asarray(matrix, dtype=float)
         self._keep(dense.shape, dense)
 
@@ -161,8 +156,8 @@ class Plan:
         """Total mass, or the marginals: ``axis=1`` gives a, ``axis=0`` gives b."""
         check_axis(axis)
         if self._arcs is None:
-            found = self._whole().sum(axis=axis)
-            return float(found) if axis is None else self._out(found)
+            total = self._whole().sum(axis=axis)
+            return float(total) if axis is None else self._out(total)
         rows, cols, mass = self._arcs
         if axis is None:
             return float(mass.sum())

@@ -7,27 +7,36 @@ A set :math:`\mathcal A` of weights is known by its best answer to group costs,
 and that is all that is asked of a set. `Simplex` and `CappedSimplex` are one family, weights of sum
 one of which none is above 1/k, and every solver takes them. Any other set is a `GivenSet`, whose
 answers are checked; `CuttingSet` takes it.
+
+What a set earns is known to `value_error` and `reward_error`: each term is right to some units in
+its last place, eight of which cover the operations on its way.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import log
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from frot._base.arrays import UNIT, namespace
+from frot._base.arrays import (
+    UNIT,
+    Home,
+    namespace,
+    quiet,
+    safe_log,
+    short_array,
+    to_numpy,
+    unit_of,
+)
 from frot._base.errors import InputError, brief
 from frot._base.validate import check_count, check_finite, check_number, read_numbers
 
 # What weights of zero get of one before they are projected: a cap may need them.
 LIFT = 1e-12
-# By how much a prior may miss a sum of one.
-SUM_ERROR = 1e-9
 KNOWN = "frot.Simplex(), frot.CappedSimplex(k), frot.Ellipsoid or frot.Polytope"
-# By how much of <|alpha|, |phi|> an answer's value may miss what its weights attain.
-ATTAINS = 1e-8
 
 
 class Adversary(Protocol):
@@ -54,83 +63,62 @@ class Adversary(Protocol):
 
 
 def capped_softmax(xp: Any, score: Any, k: int) -> Any:
-    r"""Return weights proportional to exp(score), but none above 1/k, (B, L) both.
+    r"""Return weights proportional to exp(score), but none above 1/k, (..., L) both.
 
     They maximise :math:`\langle \alpha, s \rangle - \sum_l \alpha_l \log \alpha_l` over the capped
     simplex: the j largest are at the cap, and the others share what is left in proportion, with the
-    least j that leaves none of them above it. Capping one more than needed lowers all others, one
-    less raises them, so that j can be bisected.
+    least j that leaves none of them above it. With more at the cap all others are lower.
 
     Examples
     --------
-    >>> score = np.log([[8.0, 1.0, 1.0]])
+    >>> score = np.log([8.0, 1.0, 1.0])
     >>> capped_softmax(namespace(score), score, 2)
-    array([[0.5 , 0.25, 0.25]])
+    array([0.5 , 0.25, 0.25])
     """
-    with np.errstate(under="ignore"):
-        weight = xp.exp(score - xp.max(score, axis=1, keepdims=True))
-        weight = weight / xp.sum(weight, axis=1, keepdims=True)
+    with quiet():
+        weight = xp.exp(score - xp.max(score, axis=-1, keepdims=True))
+        weight = weight / xp.sum(weight, axis=-1, keepdims=True)
         if k == 1 or not bool(xp.any(weight > 1.0 / k)):
             return weight
-        last, capped = (_at_cap_host if isinstance(score, np.ndarray) else _at_cap)(xp, score, k)
-        closed, cap = score >= last, xp.ones_like(score) / k
-        rest = xp.where(closed, -xp.inf * cap, score)
-        top = xp.max(rest, axis=1, keepdims=True)
+        ones, infinite = xp.ones_like(score), xp.inf * xp.ones_like(score)
+        down = xp.sort(score, axis=-1, descending=True)
+        rank = xp.cumulative_sum(ones, axis=-1) - 1.0
+        # Logarithm of what the largest of the others would weigh, over the cap, with so many there.
+        tails = xp.flip(xp.logcumsumexp(xp.flip(down, axis=-1), axis=-1), axis=-1)
+        over = down - tails + xp.log(k - rank)
+        over = xp.where(rank < min(k, score.shape[-1] - 1), over, -infinite)
+        capped = xp.sum(xp.where(over > 0.0, ones, 0.0 * ones), axis=-1, keepdims=True)
+        last = xp.min(xp.where(rank < capped, down, infinite), axis=-1, keepdims=True)
+        # Rounding may have left some of those that tie with the last one below it.
+        closed = score >= last
+        capped = xp.sum(xp.where(closed, ones, 0.0 * ones), axis=-1, keepdims=True)
+        rest = xp.where(closed, -infinite, score)
+        top = xp.max(rest, axis=-1, keepdims=True)
         weight = xp.exp(rest - xp.where(top > -xp.inf, top, xp.zeros_like(top)))
-        total = xp.sum(weight, axis=1, keepdims=True)
+        total = xp.sum(weight, axis=-1, keepdims=True)
         share = (1.0 - capped / k) / xp.where(total > 0.0, total, xp.ones_like(total))
         # Rounding may have put one a unit above it.
-        return xp.where(closed, cap, xp.minimum(weight * share, cap))
-
-
-def _at_cap_host(xp: Any, score: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the least score at the cap, and how many are there, (B, 1) both."""
-    down = -np.sort(-score, axis=1)
-    totals = np.logaddexp.accumulate(down[:, ::-1], axis=1)[:, ::-1]
-    left = k - np.arange(min(k, down.shape[1] - 1) + 1)
-    with np.errstate(divide="ignore"):
-        heaviest = down[:, : len(left)] - totals[:, : len(left)] + np.log(left)
-    # With k at the cap nothing is left, and nobody is above it; alone, the last is at most there.
-    heaviest[:, -1] = -np.inf
-    capped = np.argmax(heaviest <= 0.0, axis=1)[:, None]
-    last = np.take_along_axis(down, np.maximum(capped - 1, 0), axis=1)
-    last = np.where(capped > 0, last, np.inf)
-    # Of those that tie with it rounding may have left some below.
-    return last, (score >= last).sum(axis=1, keepdims=True)
-
-
-def _at_cap(xp: Any, score: Any, k: int) -> tuple[Any, Any]:
-    """The same in NumPy or PyTorch: how many are at the cap is bisected."""
-    down = xp.sort(score, axis=1, descending=True)
-    place = xp.cumulative_sum(xp.ones_like(score), axis=1) - 1.0
-    nothing, one = xp.zeros_like(score[:, :1]), xp.ones_like(score)
-
-    def heaviest(capped: Any) -> Any:
-        """What the largest score weighs, but for so many."""
-        rest = xp.where(place >= capped, down, -xp.inf * one)
-        top = xp.max(rest, axis=1, keepdims=True)
-        top = xp.where(top > -xp.inf, top, nothing)
-        total = xp.sum(xp.exp(rest - top), axis=1, keepdims=True)
-        return (1.0 - capped / k) / xp.where(total > 0.0, total, nothing + 1.0)
-
-    low, high = nothing, nothing + float(min(k, score.shape[1] - 1))
-    for _ in range(k.bit_length() + 1):
-        middle = xp.floor(0.5 * (low + high))
-        enough = heaviest(middle) <= 1.0 / k
-        low, high = xp.where(enough, low, middle + 1.0), xp.where(enough, middle, high)
-        low = xp.minimum(low, high)
-    last = xp.min(xp.where(place < high, down, xp.inf * one), axis=1, keepdims=True)
-    return last, xp.sum(xp.where(score >= last, one, 0.0 * one), axis=1, keepdims=True)
+        return xp.where(closed, ones / k, xp.minimum(weight * share, ones / k))
 
 
 class SimplexFamily:
-    r"""Weights of sum one, none above 1/k, smoothed by their entropy relative to a prior q."""
+    r"""Weights of sum one, none above 1/k, smoothed by their entropy relative to a prior q.
+
+    Costs and weights are those of one problem, (L,), or of a batch, (B, L), in NumPy or PyTorch.
+    """
 
     # Whether the set is part of the simplex: mixtures of costs are then no more than the dearest.
     on_simplex: ClassVar[bool] = True
     k: int
-    eta: float
-    log_prior: np.ndarray | None
+    # A number, or (B, 1) of a batch.
+    eta: Any
+    # (L,), or (1, L) of a batch.
+    log_prior: Any
+
+    @property
+    def smooth(self) -> bool:
+        """Whether eta > 0, for some problem at least."""
+        return self.eta > 0.0
 
     @property
     def cap(self) -> float:
@@ -141,6 +129,19 @@ class SimplexFamily:
     def name(self) -> str:
         """What to call it."""
         return type(self).__name__
+
+    def describe(self) -> str:
+        """Return the set in a line, with its cap and its prior; eta is the problem's.
+
+        Examples
+        --------
+        >>> CappedSimplex(2, log_prior=np.log([0.5, 0.25, 0.25])).describe()
+        'CappedSimplex(k=2, prior=[0.5, 0.25, 0.25])'
+        """
+        parts = [] if self.k == 1 else [f"k={self.k}"]
+        if self.log_prior is not None:
+            parts.append(f"prior={short_array(np.exp(self.log_prior))}")
+        return f"{self.name}({', '.join(parts)})" if parts else self.name
 
     def _read(self) -> None:
         """Refuse an eta or a prior that cannot be meant, whatever the groups are."""
@@ -175,7 +176,7 @@ class SimplexFamily:
                 f"adversary: log_prior has shape {prior.shape}, expected one number per group "
                 f"({count},)"
             )
-        if not abs(float(np.exp(prior).sum()) - 1.0) <= SUM_ERROR:
+        if not abs(float(np.exp(prior).sum()) - 1.0) <= 1e-9:
             raise InputError(
                 "adversary: log_prior must be the logarithm of weights that sum to one; or give "
                 "weights of any sum as prior=..."
@@ -186,48 +187,122 @@ class SimplexFamily:
         return self.k == count
 
     def best(self, phi: np.ndarray) -> tuple[float, np.ndarray]:
-        r"""Return :math:`G_\eta(\phi)` and the weights that attain it."""
-        if self.k == 1 and self.eta == 0.0:
-            top = int(phi.argmax())
-            if abs(value := float(phi[top])) != np.inf:
-                alpha = np.zeros(len(phi))
-                alpha[top] = 1.0
-                return value, alpha
-        if np.isinf(phi).any():
-            # What costs infinity has the weight, however much there is.
-            return float(phi.max()), np.where(phi == phi.max(), 1.0, 0.0) / (phi == phi.max()).sum()
-        if self.eta == 0.0:
-            top = np.argsort(-phi, kind="stable")[: self.k]
-            alpha = np.zeros(len(phi))
-            alpha[top] = self.cap
-            return float(phi[top].mean()), alpha
-        # Taken from the maximum, so that no eta is too small.
-        level = float(phi.max())
-        below = phi - level
-        with np.errstate(over="ignore", under="ignore"):
-            score = below / self.eta
-            if self.log_prior is not None:
-                score = score + self.log_prior
-            if self.k > 1:
-                alpha = capped_softmax(namespace(score), score[None], self.k)[0]
-                return level + float(alpha @ below) + self.reward(alpha), alpha
-            top = float(score.max())
-            weight = np.exp(score - top)
-        total = float(weight.sum())
-        return level + self.eta * (top + float(np.log(total))), weight / total
+        r"""Return :math:`G_\eta(\phi)` of one problem, and the weights that attain it."""
+        return float(self.value(phi)), self.answer(phi)
 
-    def reward(self, alpha: np.ndarray) -> float:
-        r"""Return :math:`-\eta \sum_l \alpha_l \log(\alpha_l / q_l)` (0 log 0 = 0)."""
-        if self.eta == 0.0:
-            return 0.0
-        prior = self.log_prior
-        on = alpha > 0.0
-        if not on.all():
-            alpha, prior = alpha[on], None if prior is None else prior[on]
-        surprise = np.log(alpha)
-        if prior is not None:
-            surprise = surprise - prior
-        return float(-self.eta * (alpha @ surprise))
+    def _prior(self, count: int) -> tuple[Any, Any]:
+        """Return the prior q, which is uniform where none is given, and its logarithm."""
+        if self.log_prior is None:
+            return 1.0 / count, -log(count)
+        return namespace(self.log_prior).exp(self.log_prior), self.log_prior
+
+    def _bonus(self, count: int) -> Any:
+        """What the paper's entropy, of q = 1, is more than that relative to the uniform prior."""
+        return self.eta * (log(count) if self.log_prior is None else 0.0)
+
+    def _divided(self, xp: Any, phi: Any) -> Any:
+        """Return phi over eta; in a batch a problem without eta has the maximum alone."""
+        if isinstance(self.eta, float):
+            return phi / self.eta
+        return phi / xp.where(self.eta > 0.0, self.eta, xp.ones_like(self.eta))
+
+    def value(self, phi: Any) -> Any:
+        r"""Return :math:`G_\eta(\phi)`, what the best answer earns: a number, or (B,).
+
+        :math:`\phi_1 + \eta \log \sum_l q_l e^{(\phi_l - \phi_1)/\eta}`, from the largest cost.
+        With a large eta it is next to the mean of the costs, and the logarithm that of a number
+        next to one, of which eta units would be lost: there log1p is taken.
+        """
+        xp = namespace(phi)
+        level = phi if phi.shape[-1] == 1 else xp.max(phi, axis=-1, keepdims=True)
+        if self.k > 1:
+            with quiet():
+                alpha = self.answer(phi)
+                more = xp.sum(alpha * (phi - level), axis=-1)
+                return level[..., 0] + more + self.reward(alpha)
+        if not self.smooth:
+            return level[..., 0]
+        q, log_q = self._prior(phi.shape[-1])
+        with quiet():
+            score = self._divided(xp, phi - level)
+            near = xp.sum(q * xp.expm1(score), axis=-1, keepdims=True)
+            score = score + log_q
+            top = xp.max(score, axis=-1, keepdims=True)
+            far = top + xp.log(xp.sum(xp.exp(score - top), axis=-1, keepdims=True))
+            total = xp.where(near > -0.5, xp.log1p(near), far)
+            return (level + self._bonus(phi.shape[-1]) + self.eta * total)[..., 0]
+
+    def value_error(self, phi: Any) -> Any:
+        """Bound the rounding of ``value(phi)``."""
+        if not self.smooth and self.k == 1:
+            return 0.0 * phi[..., 0]
+        xp, count = namespace(phi), phi.shape[-1]
+        size = xp.max(xp.abs(phi), axis=-1, keepdims=True)
+        if self.k > 1:
+            # The answer sums to one but for a unit a group, and is the best one but for as much.
+            size = size + 0.25 * count * (size + self.eta)
+        if self.smooth:
+            spread = xp.max(phi, axis=-1, keepdims=True) - xp.min(phi, axis=-1, keepdims=True)
+            lightest = float(np.max(np.abs(to_numpy(self._prior(count)[1]))))
+            # An eta of more than the spread takes the nearer way.
+            size = size + (2.0 + lightest) * xp.clip(2.0 * spread, None, self.eta)
+            size = size + self._bonus(count)
+        return 8.0 * unit_of(Home.of(phi)) * size[..., 0]
+
+    def answer(self, phi: Any) -> Any:
+        """Return the weights that earn the most; groups that tie for the last share alike."""
+        if not self.smooth:
+            return self._largest(phi)
+        xp = namespace(phi)
+        with quiet():
+            score = self._divided(xp, phi - xp.max(phi, axis=-1, keepdims=True))
+            score = score if self.log_prior is None else score + self.log_prior
+        alpha = capped_softmax(xp, score, self.k)
+        one_eta = isinstance(self.eta, float)
+        return alpha if one_eta else xp.where(self.eta > 0.0, alpha, self._largest(phi))
+
+    def _largest(self, phi: Any) -> Any:
+        """Return equal weights of the k largest costs."""
+        xp = namespace(phi)
+        ones, last = xp.ones_like(phi), xp.max(phi, axis=-1, keepdims=True)
+        if self.k == 1:
+            ties = xp.where(phi == last, ones, 0.0 * ones)
+            return ties / xp.sum(ties, axis=-1, keepdims=True)
+        last = xp.sort(phi, axis=-1, descending=True)[..., self.k - 1 : self.k]
+        over, ties = xp.where(phi > last, ones, 0.0 * ones), xp.where(phi == last, ones, 0.0 * ones)
+        left = self.k - xp.sum(over, axis=-1, keepdims=True)
+        return (over + ties * (left / xp.sum(ties, axis=-1, keepdims=True))) / self.k
+
+    def reward(self, alpha: Any) -> Any:
+        r"""Return :math:`-\eta \sum_l \alpha_l \log(\alpha_l / q_l)` (0 log 0 = 0).
+
+        Both sum to one, so that terms can be added that make every summand small where alpha is
+        near q: :math:`\alpha \log(\alpha / q) - \alpha + q = q\,((1 + r) \log(1 + r) - r)`.
+        """
+        if not self.smooth:
+            return 0.0 * alpha[..., 0]
+        xp, count = namespace(alpha), alpha.shape[-1]
+        q, ratio, surprise = self._surprise(xp, alpha)
+        total = xp.sum(q * ((1.0 + ratio) * surprise - ratio), axis=-1, keepdims=True)
+        return (self._bonus(count) - self.eta * total)[..., 0]
+
+    def reward_error(self, alpha: Any) -> Any:
+        """Bound the rounding of ``reward(alpha)``."""
+        if not self.smooth:
+            return 0.0 * alpha[..., 0]
+        xp, count = namespace(alpha), alpha.shape[-1]
+        q, ratio, surprise = self._surprise(xp, alpha)
+        each = q * (xp.abs(ratio) + (1.0 + ratio) * xp.abs(surprise))
+        total = self._bonus(count) + self.eta * xp.sum(each, axis=-1, keepdims=True)
+        return 8.0 * unit_of(Home.of(alpha)) * total[..., 0]
+
+    def _surprise(self, xp: Any, alpha: Any) -> tuple[Any, Any, Any]:
+        """Return q, alpha / q - 1 and its log1p."""
+        q, log_q = self._prior(alpha.shape[-1])
+        ratio = (alpha - q) / q
+        far = safe_log(alpha) - log_q
+        with quiet():
+            return q, ratio, xp.where(xp.abs(ratio) < 0.5, xp.log1p(ratio), far)
 
     def contains(self, alpha: np.ndarray) -> bool:
         """Whether no weight is below zero or above the cap, and they sum to one but for rounding.
@@ -241,50 +316,30 @@ class SimplexFamily:
         inside = bool(alpha.min() >= 0.0) and (self.k == 1 or bool((alpha <= self.cap).all()))
         return inside and abs(float(alpha.sum()) - 1.0) <= (len(alpha) + 8.0) * UNIT
 
-    def project(self, alpha: np.ndarray) -> np.ndarray:
+    def project(self, alpha: Any) -> Any:
         """Return weights of the set: the others in proportion where some are at the cap.
+
+        What is no weight at all says nothing about the groups, and they weigh the same.
 
         Examples
         --------
         >>> CappedSimplex(2).project(np.array([0.8, 0.1, 0.1]))
         array([0.5 , 0.25, 0.25])
         """
-        alpha = np.maximum(alpha, 0.0)
-        total = float(alpha.sum())
-        if not 0.0 < total < np.inf:
-            # What is no weight at all says nothing about the groups.
-            return np.full(len(alpha), 1.0 / len(alpha))
-        alpha = alpha / total
-        if self.k == 1 or bool((alpha <= self.cap).all()):
+        xp, count = namespace(alpha), alpha.shape[-1]
+        alpha = xp.where(alpha > 0.0, alpha, xp.zeros_like(alpha))
+        total = xp.sum(alpha, axis=-1, keepdims=True)
+        with quiet():
+            usable = (total > 0.0) & xp.isfinite(total)
+            alpha = xp.where(usable, alpha / total, xp.ones_like(alpha) / count)
+        if self.k == 1 or not bool(xp.any(alpha > self.cap)):
             return alpha
-        lifted = np.log(alpha + LIFT / len(alpha))
-        return capped_softmax(namespace(lifted), lifted[None], self.k)[0]
+        return capped_softmax(xp, xp.log(alpha + LIFT / count), self.k)
 
-    def upper(self, phi: np.ndarray, doubt: np.ndarray) -> float:
+    def upper(self, phi: Any, doubt: Any) -> Any:
         """Bound what the best answer earns if each cost may be as much more as `doubt` says."""
-        value, alpha = self.best(phi + doubt)
-        return value + self._rounding(value, phi + doubt, alpha)
-
-    def least(self, phi: np.ndarray) -> float:
-        """Bound what the best answer earns at least if no cost is below `phi`."""
-        value, alpha = self.best(phi)
-        return value - self._rounding(value, phi, alpha) if np.isfinite(value) else -np.inf
-
-    def _rounding(self, value: float, phi: np.ndarray, alpha: np.ndarray) -> float:
-        """What arithmetic may have done to the value of the best answer."""
-        found = self.reward_rounding(value, len(phi))
-        if self.k == 1:
-            return found
-        # Weights sum to one but for units of each, and so does what they earn.
-        return found + (len(phi) + 8.0) * UNIT * float(alpha @ np.abs(phi) + self.eta)
-
-    def reward_rounding(self, value: float, count: int) -> float:
-        """What logarithms and exponentials of eta's entropy may add to a bound."""
-        if self.eta == 0.0:
-            return 0.0
-        prior = self.log_prior
-        spread = float(np.log(count)) + (0.0 if prior is None else float(-prior.min()))
-        return 8.0 * UNIT * (abs(value) + self.eta * (1.0 + spread))
+        most = phi + doubt
+        return self.value(most) + self.value_error(most)
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,6 +413,29 @@ class CappedSimplex(SimplexFamily):
         self._read()
 
 
+@dataclass(frozen=True, eq=False)
+class BatchSimplex(SimplexFamily):
+    """The same set for a batch of problems, each with its own eta, where their costs are.
+
+    Attributes
+    ----------
+    eta : array of shape (B, 1)
+    log_prior : array of shape (1, L), optional
+    some_eta : bool
+        Whether some eta is above zero: a device is not asked again.
+    """
+
+    k: int
+    eta: Any
+    log_prior: Any
+    some_eta: bool
+
+    @property
+    def smooth(self) -> bool:
+        """Whether eta > 0, for some problem at least."""
+        return self.some_eta
+
+
 def simplex_of(k: int, eta: float, log_prior: np.ndarray | None) -> SimplexFamily:
     """Return the member of the family."""
     return Simplex(eta, log_prior) if k == 1 else CappedSimplex(k, eta, log_prior)
@@ -407,16 +485,21 @@ class GivenSet:
         """What to call it."""
         return type(self.given).__name__
 
+    def describe(self) -> str:
+        """Return the set in a line: as it writes itself, or its name where it does not."""
+        written = type(self.given).__repr__ is not object.__repr__
+        return " ".join(brief(self.given, 200).split()) if written else self.name
+
     @cached_property
     def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """The least and the largest weight that each group may have."""
         low, high = np.zeros(self.count), np.zeros(self.count)
         for group in range(self.count):
-            for sign, found in ((1.0, high), (-1.0, low)):
+            for sign, side in ((1.0, high), (-1.0, low)):
                 probe = np.zeros(self.count)
                 probe[group] = sign
                 value, _ = self.best(probe)
-                found[group] = sign * value
+                side[group] = sign * value
         return low, high
 
     @property
@@ -424,11 +507,6 @@ class GivenSet:
         """The largest size each weight may have, (L,)."""
         low, high = self._bounds
         return np.maximum(np.abs(low), np.abs(high))
-
-    @property
-    def nonnegative(self) -> bool:
-        """Whether no weight may be below zero."""
-        return bool((self._bounds[0] >= 0.0).all())
 
     def single(self, count: int) -> bool:
         """Not known to be."""
@@ -458,7 +536,7 @@ class GivenSet:
                 f"{float(value)!r} for phi = {brief(phi)}"
             )
         attained, size = float(alpha @ phi), float(np.abs(alpha) @ np.abs(phi))
-        if abs(float(value) - attained) > ATTAINS * size:
+        if abs(float(value) - attained) > 1e-8 * size:
             raise InputError(
                 f"adversary: {self.name}.best(phi) returned the value {float(value):.9g} and "
                 f"weights that attain {attained:.9g}; return alpha @ phi, alpha"
@@ -469,7 +547,7 @@ class GivenSet:
         """Nothing."""
         return 0.0
 
-    def reward_rounding(self, value: float, count: int) -> float:
+    def reward_error(self, alpha: np.ndarray) -> float:
         """Of nothing."""
         return 0.0
 
@@ -477,13 +555,6 @@ class GivenSet:
         """Bound what the best answer earns if each cost may be off by as much as `doubt`."""
         value, _ = self.best(phi)
         return value + float(self.reach @ (doubt + (self.count + 8.0) * UNIT * np.abs(phi)))
-
-    def least(self, phi: np.ndarray) -> float:
-        """Bound what the best answer earns at least if no cost is below `phi`."""
-        if not self.nonnegative or not np.isfinite(phi).all():
-            return -np.inf
-        alpha = self.best(phi)[1]
-        return float(alpha @ phi - (self.count + 8.0) * UNIT * (np.abs(alpha) @ np.abs(phi)))
 
 
 def as_adversary(adversary: Any, count: int) -> SimplexFamily | GivenSet:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import read_only
+from frot._base.arrays import read_only, short_array
 from frot._base.errors import InputError
 from frot._base.validate import check_finite, read_numbers
 
@@ -24,7 +24,7 @@ def _matrix(values: Any, name: str, what: str, ndim: int = 2) -> np.ndarray:
     return read_only(array.copy())
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Ellipsoid:
     r"""Weights :math:`\{ c + B u : \|u\|_2 \le 1 \}` around a centre.
 
@@ -54,6 +54,9 @@ class Ellipsoid:
         object.__setattr__(self, "centre", centre)
         object.__setattr__(self, "shape", shape)
 
+    def __repr__(self) -> str:
+        return f"Ellipsoid(centre={short_array(self.centre)}, shape={short_array(self.shape)})"
+
     @property
     def size(self) -> int:
         """Number of groups."""
@@ -71,7 +74,7 @@ class Ellipsoid:
         return float(self.centre @ phi) + norm, alpha
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Polytope:
     """The convex hull of some weights.
 
@@ -93,6 +96,9 @@ class Polytope:
             raise InputError("vertices: there are none, so the set is empty")
         vertices = _matrix(vertices, "vertices", "(vertices, groups)")
         object.__setattr__(self, "vertices", vertices)
+
+    def __repr__(self) -> str:
+        return f"Polytope(vertices={short_array(self.vertices)})"
 
     @property
     def size(self) -> int:

@@ -9,36 +9,40 @@ alpha and any potential g, with f and g made feasible by two c-transforms of the
 
 where r is what the adversary is paid for alpha (its entropy), and alpha is one that it may choose:
 weights that are not in the (capped) simplex are projected into it first. Both are widened by what
-rounding in double precision can have done to them, each point by what it weighs.
+rounding may have done. With u = 2.2e-16 (`UNIT`), one operation is right to u/2 of its result, and
+S = <a, |f|> + <b, |g|> is the size of the potentials, the lower bound loses
+
+1. 8u S: f and g are minima of differences, feasible but for u/2 of each; the shift of unbalanced
+   problems, products with weights and the exact sum of these (`math.fsum`) add less than 4u S;
+2. <a, rho> + <b, sigma>, where entries of M are known to rho_i + sigma_j besides a share r;
+3. (r + 4u + |sum(alpha) - 1|) of its own value: with costs >= 0 (else r is zero) potentials that
+   are feasible for M are so for (1 - r) M if multiplied by 1 - r, and so is what they prove;
+4. |sum(a) - 1| S, and for b alike: weights stand for a / sum(a);
+5. `FAINT` mean costs, for underflow.
+
+The upper bound gains `Costs.doubt` of each phi_l, the error of the sum of the weights and what
+`marginal_doubt` says. The proofs stand in `docs/proofs.md`, under "Rounding margins".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import fsum
 
 import numpy as np
 
-from frot._base.arrays import to_numpy
+from frot._base.arrays import UNIT, blocks, quiet, summation, to_numpy
 from frot._base.errors import SolverError
-from frot.costs.protocol import UNIT
-from frot.plans.feasible import MarginalError, marginal_error, round_plan, settle
-from frot.plans.lazy import LazyPlan
-from frot.plans.plan import Plan, is_sparse, n_entries
+from frot.costs.protocol import Costs, Rounding
+from frot.plans.feasible import MarginalError, marginal_error, round_plan
+from frot.plans.plan import Plan, n_entries
 from frot.problem.adversary import SimplexFamily
+from frot.problem.marginals import even_out
 from frot.problem.problem import Problem
 
 # Share of the mean cost that underflow may have taken from a bound, and more: no cost that matters
 # is below it, and products of smaller ones are off by less.
 FAINT = 1e-200
-# Entries whose temporaries stay in the cache.
-BLOCK = 500_000
-
-# An interval of so many times what rounding explains is rounding.
-WITHIN_DOUBT = 4.0
-# Marginals that are right to this share need no rounding.
-FEW_UNITS = 4.0 * UNIT
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,76 +70,72 @@ class Lower:
     slack: float = 0.0
 
 
-def upper_bound(
-    problem: Problem, plan: Plan, phi: np.ndarray | None = None, *, rounded: bool = False
-) -> Upper:
-    """Round the plan unless it already is, and take its objective as an upper bound.
+def upper_bound(problem: Problem, plan: Plan, phi: np.ndarray | None = None) -> Upper:
+    """Return what a plan proves: its objective, once its marginals are right.
 
-    `phi` may be given where the plan is feasible as it is and its costs are known. The objective
-    grows with every group's cost, and these are widened by `cost_doubt`.
+    A plan that comes with its costs `phi` is feasible as it is, any other is rounded. The objective
+    grows with every group's cost, and these are widened by what they are not known to.
     """
-    if problem.marginals.soft:
-        return _soft_upper(problem, plan)
-    error = marginal_error(plan, problem.a, problem.b)
-    if not rounded and not isinstance(plan, LazyPlan) and error.level > FEW_UNITS:
-        plan, phi = settle(plan, problem.a, problem.b) if is_sparse(plan) else plan, None
-        error = marginal_error(plan, problem.a, problem.b)
-        if error.level > FEW_UNITS:
-            plan = round_plan(plan, problem.a, problem.b)
-            error = marginal_error(plan, problem.a, problem.b)
-    phi = problem.costs.inner(plan) if phi is None else to_numpy(phi)
+    price, price_error, marginals = 0.0, 0.0, None
+    if problem.marginals.unbalanced:
+        plan, phi = _keep_balanced_side(problem, plan), None
+        price, price_error, marginals = _price(problem, plan)
+    elif phi is None:
+        plan = round_plan(plan, problem.a, problem.b)
+    phi = to_numpy(problem.costs.inner(plan) if phi is None else phi)
     value, alpha = problem.adversary.best(phi)
-    bound = problem.adversary.upper(phi, _cost_doubt(problem, plan, phi, error))
-    return Upper(bound, float(value), plan, phi, alpha=alpha)
+    bound = problem.adversary.upper(phi, cost_doubt(problem, plan, phi, marginals))
+    return Upper(float(bound) + price + price_error, float(value) + price, plan, phi, alpha)
 
 
-def _soft_upper(problem: Problem, plan: Plan) -> Upper:
-    r"""The objective of any plan, where mass may go: its costs, and the price of what it loses.
-
-    A side that has to be kept is: its masses are scaled.
-    """
-    costs, sides = problem.costs, problem.marginals.sides
-    for axis, side, weights in ((1, sides[0], problem.a), (0, sides[1], problem.b)):
-        if side.soft:
+def _keep_balanced_side(problem: Problem, plan: Plan) -> Plan:
+    """Scale the masses of a side that has to be kept; points that have none get all of theirs."""
+    weights = (problem.a, problem.b)
+    for axis, side in zip((1, 0), problem.marginals.sides, strict=True):
+        if side.finite:
             continue
-        sums = plan.sum(axis=axis)
-        if not (sums > 0.0).all():
-            return _no_plan(problem, plan)
+        wanted, sums = weights[1 - axis], plan.sum(axis=axis)
+        empty = np.flatnonzero(sums <= 0.0)
         rows, cols, mass = plan.arcs()
-        plan = Plan.from_arcs(
-            rows, cols, mass * (weights / sums)[rows if axis == 1 else cols], plan.shape
-        )
-    phi, masses = costs.inner(plan), (plan.sum(axis=1), plan.sum(axis=0))
-    total = float(masses[0].sum())
-    share = (8.0 + 0.5 * n_entries(plan)) * UNIT
+        ends = [rows, cols] if axis == 1 else [cols, rows]
+        mass = mass * np.divide(wanted, sums, out=np.zeros_like(sums), where=sums > 0.0)[ends[0]]
+        ends = [np.append(ends[0], empty), np.append(ends[1], np.zeros_like(empty))]
+        rows, cols = ends if axis == 1 else ends[::-1]
+        plan = Plan.from_arcs(rows, cols, np.append(mass, wanted[empty]), plan.shape)
+    return plan
+
+
+def _price(problem: Problem, plan: Plan) -> tuple[float, float, MarginalError]:
+    """What a plan pays for the mass it loses, the error of that, and that of a side it keeps."""
+    masses = (plan.sum(axis=1), plan.sum(axis=0))
+    share = summation(n_entries(plan))
     price = error = 0.0
-    for side, weights, kept in zip(sides, (problem.a, problem.b), masses, strict=True):
+    sides = zip(problem.marginals.sides, (problem.a, problem.b), masses, strict=True)
+    for side, weights, kept in sides:
         price += side.price(weights, kept)
         error += side.price_error(weights, kept, share)
-    # Errors of costs are those of a unit mass; kept masses are right to some units each.
-    doubt = costs.doubt(phi, plan) * max(1.0, total)
-    doubt = doubt + (2.0 * share * total + FAINT) * problem.sizes
-    value, _ = problem.adversary.best(phi)
-    bound = problem.adversary.upper(phi, doubt + 4.0 * share * np.abs(phi)) + price + error
-    return Upper(float(bound), float(value) + price, plan, phi)
+    return price, error, MarginalError(2.0 * share * float(masses[0].sum()), 4.0 * share)
 
 
-def _no_plan(problem: Problem, plan: Plan) -> Upper:
-    return Upper(np.inf, np.inf, plan, np.full(problem.shape[0], np.inf))
+def cost_doubt(
+    problem: Problem, plan: Plan, phi: np.ndarray, error: MarginalError | None = None
+) -> np.ndarray:
+    """Bound, (L,), by how much more than `phi` a plan costs whose marginals are exact.
 
-
-def cost_doubt(problem: Problem, plan: Plan, phi: np.ndarray) -> np.ndarray:
-    """Bound, (L,), by how much more than `phi` a plan costs whose marginals are exact."""
-    return _cost_doubt(problem, plan, phi, marginal_error(plan, problem.a, problem.b))
-
-
-def _cost_doubt(problem: Problem, plan: Plan, phi: np.ndarray, error: MarginalError) -> np.ndarray:
-    """Add up what the costs' own rounding, marginals and the sum of the weights may change."""
-    costs = problem.costs
+    The costs' own rounding, the `error` of the marginals and the sum of the weights add up.
+    """
+    if error is None:
+        error = marginal_error(plan, problem.a, problem.b)
     # Masses sum to one but for their last places, which scale all costs alike.
-    doubt = costs.doubt(phi, plan) + (problem.mass_error + UNIT) * np.abs(phi)
-    doubt = doubt + FAINT * problem.sizes
-    return doubt + marginal_doubt(problem, phi, error)
+    doubt = plan_doubt(problem.costs, phi, plan) + (problem.mass_error + UNIT) * np.abs(phi)
+    return doubt + FAINT * problem.sizes + marginal_doubt(problem, phi, error)
+
+
+def plan_doubt(costs: Costs, phi: np.ndarray, plan: Plan) -> np.ndarray:
+    """Return bounds, (L,) on the host, on the rounding errors of the costs of a plan."""
+    bring = costs.home.bring
+    u, v = (bring(to_numpy(plan.sum(axis=axis))) for axis in (1, 0))
+    return to_numpy(costs.doubt(bring(phi), u, v, n_entries(plan)))
 
 
 def marginal_doubt(problem: Problem, phi: np.ndarray, error: MarginalError) -> np.ndarray:
@@ -146,7 +146,7 @@ def marginal_doubt(problem: Problem, phi: np.ndarray, error: MarginalError) -> n
     if problem.costs.nonnegative:
         return filled + error.level * phi
     # Where costs of both signs cancel, what a share of the plan costs is no share of phi.
-    return filled + (error.level + error.spread) * problem.costs.peaks
+    return filled + (error.level + error.spread) * to_numpy(problem.costs.peaks)
 
 
 def lower_bound(
@@ -158,169 +158,89 @@ def lower_bound(
     ``problem.costs.mix(alpha)`` where the caller has it already, or anything that is nowhere above
     it; it is mixed again where the weights had to be projected.
     """
-    adversary = problem.adversary
-    if isinstance(adversary, SimplexFamily) and not adversary.contains(alpha):
-        alpha, mixed = adversary.project(alpha), None
-    if mixed is None:
-        mixed = problem.costs.mix(alpha)
-    if problem.marginals.soft:
-        return _soft_lower(problem, alpha, g, mixed)
-    a, b = problem.a, problem.b
-    rounding = problem.costs.rounding(alpha)
-    signed = not problem.costs.nonnegative
-    relative = rounding.relative
-    f, g = _feasible_potentials(mixed, g, relative, b, signed)
-    bound = _dot(a, f) + _dot(b, g)
-    absolute = _weighed(a, rounding.rows) + _weighed(b, rounding.cols)
-    if problem.costs.nonnegative and bound < 0.0:
-        # Where no cost is negative, nothing proves more than these do.
-        bound, f, g = 0.0, np.zeros_like(f), np.zeros_like(g)
-    # Each potential is right to its last places, and weighs what its point does.
-    size = float(a @ np.abs(f) + b @ np.abs(g))
-    slack = absolute + (8.0 * UNIT + problem.mass_error) * size
-    return _lower(problem, bound, slack, alpha, f, g)
-
-
-def _lower(
-    problem: Problem, bound: float, slack: float, alpha: np.ndarray, f: np.ndarray, g: np.ndarray
-) -> Lower:
-    """Take off a dual value what rounding may have added, and add what weights are paid."""
-    adversary = problem.adversary
-    slack += FAINT * problem.mean_cost
-    bound -= slack
-    if problem.costs.nonnegative:
-        bound = max(bound, 0.0)
-    # Weights sum to one but for their last places; what they mix is off by as much.
-    bound -= (4.0 * UNIT + abs(float(alpha.sum()) - 1.0)) * abs(bound)
-    bound += adversary.reward(alpha)
-    entropy = adversary.reward_rounding(bound, len(alpha))
-    return Lower(float(bound - entropy), alpha, f, g, slack + entropy)
-
-
-def _soft_lower(problem: Problem, alpha: np.ndarray, g: np.ndarray, mixed: np.ndarray) -> Lower:
-    r"""What feasible potentials prove where mass may go, shifted to where they prove most.
-
-    .. math::
-        -\tau_a \langle a, e^{-f / \tau_a} - 1 \rangle
-        - \tau_b \langle b, e^{-g / \tau_b} - 1 \rangle + r(\alpha), \quad f \oplus g \le M_\alpha .
-
-    The derivative by a potential is what it keeps, and errors of it cost as much.
-    """
-    a, b, marginals = problem.a, problem.b, problem.marginals
-    rounding = problem.costs.rounding(alpha)
-    signed = not problem.costs.nonnegative
-    f, g = _feasible_potentials(mixed, g, rounding.relative, b, signed)
-    rows, cols = marginals.sides
-    by = marginals.shift(a, f, b, g)
-    f, g = f + by, g - by
-    found = rows.dual(a, f) + cols.dual(b, g)
-    if not signed and not found > 0.0:
-        # Where no cost is negative, nothing proves more than these do.
-        found, by, f, g = 0.0, 0.0, np.zeros_like(f), np.zeros_like(g)
-    if not found > -np.inf:
-        # Potentials so far below zero that they would create more mass than there are numbers.
-        return Lower(-np.inf, alpha, f, g)
-    kept = np.maximum(rows.kept(a, f), a), np.maximum(cols.kept(b, g), b)
-    size = float(kept[0] @ np.abs(f) + kept[1] @ np.abs(g))
-    slack = float(np.sum(kept[0] * rounding.rows) + np.sum(kept[1] * rounding.cols))
-    mass = float(kept[0].sum() + kept[1].sum())
-    slack += (24.0 + 0.5 * sum(mixed.shape)) * UNIT * (size + mass * abs(by))
-    return _lower(problem, found, slack, alpha, f, g)
-
-
-def cheap_lower_bound(problem: Problem) -> Lower:
-    r"""Return what the points alone prove, without a pass over the costs.
-
-    Where no weight may be negative, the objective grows with every group's cost, and none is below
-    ``problem.costs.least``, so that what the adversary earns from these is below the optimum.
-    """
-    least = problem.costs.least(problem.a, problem.b)
-    if problem.marginals.soft:
-        # All mass may be destroyed, and with costs below zero any amount be created.
-        least = np.where(problem.costs.nonnegative, 0.0, -np.inf) + np.zeros(len(least))
-    _, n, m = problem.shape
-    _, alpha = problem.adversary.best(least)
-    bound = problem.adversary.least(least)
-    if problem.marginals.soft or not np.isfinite(bound):
-        found = float(bound) if np.isfinite(bound) else -np.inf
-        return Lower(found, alpha, np.zeros(n), np.zeros(m))
-    f, g = problem.costs.least_potentials(alpha, problem.a, problem.b)
-    # Entropy is never negative: what holds without it holds with it.
-    return Lower(float(bound), alpha, f, g)
-
-
-def _weighed(weights: np.ndarray, errors: np.ndarray | float) -> float:
-    return errors if isinstance(errors, float) else float(weights @ errors)
-
-
-def _dot(weights: np.ndarray, potential: np.ndarray) -> float:
-    """A sum of products that cancels without loss."""
-    return fsum((weights * potential).tolist())
-
-
-def _feasible_potentials(
-    mixed: np.ndarray, g: np.ndarray, shrink: float, b: np.ndarray, signed: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Two c-transforms from a g that makes the potentials weigh little, as rounding goes by that.
-
-    Of two feasible potentials g, before and after, the larger is taken entry by entry: after a far
-    point's f was rounded, what it leaves the others may be less than they had.
-    """
+    allowed = allowed_weights(problem, alpha)
+    if mixed is None or allowed is not alpha:
+        mixed = problem.costs.mix(allowed)
+    assert mixed is not None
     if not np.isfinite(g).all():
         g = np.zeros_like(g)
-    # The heaviest point's is zero: what the others weigh against it is what a plan costs.
-    g = g - g[b.argmax()]
-    f, better = c_transforms(mixed, g, shrink + 4.0 * UNIT, signed)
-    return f, np.maximum(g, better - 4.0 * UNIT * np.abs(better))
+    # Zero at the heaviest point: the others then weigh what a plan costs, and rounding goes by it.
+    g = g - g[problem.b.argmax()]
+    f, least = c_transforms(mixed, g)
+    # In exact arithmetic `least` is nowhere below g; next to a far point's f it may be.
+    return proven_dual(problem, allowed, f, np.maximum(g, least), problem.costs.rounding(allowed))
 
 
-def c_transforms(
-    mixed: np.ndarray, g: np.ndarray, shrink: float = 0.0, signed: bool = True
-) -> tuple[np.ndarray, np.ndarray]:
+def allowed_weights(problem: Problem, alpha: np.ndarray) -> np.ndarray:
+    """Return weights that the adversary may choose: others are projected into the simplex."""
+    adversary = problem.adversary
+    if isinstance(adversary, SimplexFamily) and not adversary.contains(alpha):
+        return adversary.project(alpha)
+    return alpha
+
+
+def proven_dual(
+    problem: Problem, alpha: np.ndarray, f: np.ndarray, g: np.ndarray, rounding: Rounding
+) -> Lower:
+    r"""Return what weights prove with potentials that are feasible but for rounding.
+
+    .. math::
+        \langle a, f \rangle + \langle b, g \rangle + r(\alpha), \quad \text{or} \quad
+        -\tau_a \langle a, e^{-f / \tau_a} - 1 \rangle
+        - \tau_b \langle b, e^{-g / \tau_b} - 1 \rangle + r(\alpha)
+
+    where mass may go, the potentials shifted to where they prove most. The derivative by a
+    potential is the mass that it keeps, and errors of it cost as much.
+    """
+    adversary, nonnegative = problem.adversary, problem.costs.nonnegative
+    a, b = problem.a, problem.b
+    gains, masses = (a * f, b * g), (a, b)
+    # Potentials far below zero may create more mass than there are numbers, and prove nothing.
+    with quiet():
+        if problem.marginals.unbalanced:
+            rows, cols = sides = problem.marginals.sides
+            shift = float(even_out(sides, (a, b), (f, g)))
+            f, g = f + shift, g - shift
+            gains = rows.gains(a, f), cols.gains(b, g)
+            masses = np.maximum(rows.masses(a, f), a), np.maximum(cols.masses(b, g), b)
+        value = fsum(np.concatenate(gains).tolist())
+        if nonnegative and not value > 0.0:
+            # Where no cost is negative, nothing proves more than these do.
+            value, f, g = 0.0, np.zeros_like(f), np.zeros_like(g)
+        size = float(masses[0] @ np.abs(f) + masses[1] @ np.abs(g))
+        slack = (8.0 * UNIT + problem.mass_error) * size
+        slack += float(np.sum(masses[0] * rounding.rows) + np.sum(masses[1] * rounding.cols))
+        slack += (rounding.relative + 4.0 * UNIT + abs(float(alpha.sum()) - 1.0)) * abs(value)
+        slack += FAINT * problem.mean_cost
+        bound = max(0.0 if nonnegative else -np.inf, value - slack)
+    error = float(adversary.reward_error(alpha))
+    return Lower(float(bound + adversary.reward(alpha) - error), alpha, f, g, slack + error)
+
+
+def c_transforms(mixed: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return f_i = min_j M_ij - g_j, then g_j = min_i M_ij - f_i: feasible, and no worse.
-
-    `shrink` takes that share off costs first, where they are known no better, and a unit off f,
-    for the last place of a subtraction. Costs that are not `signed` are all positive.
 
     Examples
     --------
     >>> c_transforms(np.array([[0.0, 2.0], [2.0, 0.0]]), np.array([0.0, 1.0]))
     (array([ 0., -1.]), array([0., 1.]))
     """
-    if mixed.size <= BLOCK:
-        return _block_transforms(mixed, g, shrink, signed)
-    f = np.empty(len(mixed))
-    best = np.full(mixed.shape[1], np.inf)
-    for part in _row_blocks(mixed):
-        f[part], below = _block_transforms(mixed[part], g, shrink, signed)
-        np.minimum(best, below, out=best)
+    f, best = np.empty(len(mixed)), np.full(mixed.shape[1], np.inf)
+    # Temporaries stay in the cache instead of being (n, m) matrices again.
+    for part in blocks(len(mixed), 8 * mixed.shape[1]):
+        f[part] = (mixed[part] - g).min(axis=1)
+        np.minimum(best, (mixed[part] - f[part, None]).min(axis=0), out=best)
     return f, best
 
 
-def _block_transforms(
-    block: np.ndarray, g: np.ndarray, shrink: float, signed: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """The transforms of some rows: what they have, and what they leave each column."""
-    if shrink > 0.0:
-        # Of either sign, the smaller one; infinite costs stay infinite.
-        less = block * (1.0 - shrink)
-        block = np.minimum(less, block * (1.0 + shrink)) if signed else less
-    row = (block - g).min(axis=1)
-    if shrink > 0.0:
-        row -= 2.0 * UNIT * np.abs(row)
-    return row, (block - row[:, None]).min(axis=0)
-
-
-def _row_blocks(mixed: np.ndarray) -> Iterator[slice]:
-    """Cut rows so that temporaries stay in the cache instead of being (n, m) matrices again."""
-    step = max(1, BLOCK // max(1, mixed.shape[1]))
-    for start in range(0, len(mixed), step):
-        yield slice(start, start + step)
-
-
 def is_rounding(width: float, doubt: float) -> bool:
-    """Whether most of an interval is what rounding may have done to its two ends."""
-    return width <= WITHIN_DOUBT * doubt
+    """Whether an interval is no more than four times what rounding may have done to its ends."""
+    return width <= 4.0 * doubt
+
+
+def mostly_rounding(upper: Upper, lower: Lower) -> bool:
+    """Whether what rounding may have done to these bounds is most of what lies between them."""
+    return is_rounding(upper.bound - lower.bound, upper.bound - upper.value + lower.slack)
 
 
 def refuse_contradiction(lower: float, upper: float, solver: str) -> None:

@@ -22,14 +22,12 @@ from frot._base.files import write_archive
 from frot._base.stopping import Interrupted
 from frot.groups.groups import Groups
 from frot.plans.plan import Plan, bring_plan, is_sparse, plan_kind
+from frot.problem.out_of_sample import transported
 from frot.problem.problem import Problem
 from frot.problem.unregularised import interval_without_eps
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-# Entries named in a line, and rows in a notebook; more would not be read.
-NAMED, SHOWN = 3, 8
 
 
 class Status(Enum):
@@ -133,10 +131,11 @@ class Chosen:
 
     def _heaviest(self, values: np.ndarray) -> str:
         order = np.argsort(-np.abs(values), kind="stable")
-        shown = [at for at in order[:NAMED] if values[at] != 0.0] or list(order[:1])
+        shown = [index for index in order[:3] if values[index] != 0.0] or list(order[:1])
         named = len(self.names) == len(values)
         text = ", ".join(
-            f"{self.names[at] if named else at} {values[at]:.3g}" for at in map(int, shown)
+            f"{self.names[index] if named else index} {values[index]:.3g}"
+            for index in map(int, shown)
         )
         left = int(np.count_nonzero(values)) - len(shown)
         return f"{text} and {left} more" if left > 0 else text
@@ -159,7 +158,7 @@ class Progress:
     gap: float
 
 
-def _version() -> str:
+def package_version() -> str:
     """The version of the package, which is whole before any result is made."""
     return sys.modules["frot"].__version__
 
@@ -215,16 +214,20 @@ class Result:
     tau, penalty, totals : pair of floats, str, pair of floats
         Prices of mass that is not kept, as they were asked for, infinite where it is; how it is
         measured; and what a and b sum to.
+    fixed_mass : float, optional
+        The mass of plans, where it was asked for.
     metric, p, normalise : str, float, str
         What the costs are made of, as asked for; the metric is empty where costs were given.
     adversary : str
-        The set of weights.
+        The set of weights with its parameters, or what chooses in a related method.
     tol : float, optional
         The `gap` at which the solver was to stop.
     version : str
         Of frot.
     points, groups :
         The points and the groups of their features, where the costs came from points.
+    weights : pair of arrays of shapes (n,) and (m,), optional
+        The weights a and b.
     chosen : Chosen, optional
         What the adversary chose, in related methods (`srw`, ...).
     rate : callable, optional
@@ -266,17 +269,19 @@ class Result:
     tau: tuple[float, float] = (inf, inf)
     penalty: str = "kl"
     totals: tuple[float, float] = (1.0, 1.0)
+    fixed_mass: float | None = None
     metric: str = ""
     p: float = 1.0
     normalise: str = "none"
     adversary: str = ""
     tol: float | None = None
-    version: str = field(default_factory=_version)
+    weights: tuple[np.ndarray, np.ndarray] | None = None
+    version: str = field(default_factory=package_version)
 
     def __post_init__(self) -> None:
         for name in ("alpha", "phi"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
-        for name in ("potentials", "points"):
+        for name in ("potentials", "points", "weights"):
             if (pair := getattr(self, name)) is not None:
                 object.__setattr__(self, name, (read_only(pair[0]), read_only(pair[1])))
 
@@ -302,16 +307,21 @@ class Result:
     def _known(self) -> tuple[float, float] | None:
         """The interval without eps; None where there is no other."""
         if self.plain is None and self.problem is not None:
-            found = interval_without_eps(self.problem, self.alpha, self.potentials[1], self.plan)
-            object.__setattr__(self, "plain", found)
+            answer = interval_without_eps(self.problem, self.alpha, self.potentials[1], self.plan)
+            object.__setattr__(self, "plain", answer)
         return self.plain
 
     unregularized = unregularised
 
     @property
     def mass(self) -> float:
-        """The mass that the plan moves: one, unless `tau` allows less."""
+        """The mass that the plan moves: one, unless `tau` allows less or another was asked for."""
         return float(self.plan.sum())
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether the plan keeps all of a and of b, rather than what `tau` or a mass allows."""
+        return self.tau == (inf, inf) and self.fixed_mass is None
 
     @property
     def marginals(self) -> tuple[np.ndarray, np.ndarray]:
@@ -375,7 +385,7 @@ class Result:
 
     def _moved(self, bring: Callable[[Any], Any], plan: Plan) -> Result:
         """The same result with every array brought elsewhere."""
-        (f, g), points = self.potentials, self.points
+        (f, g), points, weights = self.potentials, self.points, self.weights
         return replace(
             self,
             alpha=bring(self.alpha),
@@ -383,8 +393,59 @@ class Result:
             potentials=(bring(f), bring(g)),
             plan=plan,
             points=None if points is None else (bring(points[0]), bring(points[1])),
+            weights=None if weights is None else (bring(weights[0]), bring(weights[1])),
             chosen=None if self.chosen is None else self.chosen.moved(bring),
         )
+
+    def transport(self, X_new: Any, metric: Any = None) -> Any:
+        r"""Return the images of new source points, which need not have been there.
+
+        With eps > 0 that is the mean of the target points under the row of the plan that the
+        potentials give a point, wherever it is (Seguy et al. 2018; Pooladian and Niles-Weed 2021):
+
+        .. math::
+            T(x) = \sum_j p_j(x)\, y_j, \qquad
+            p_j(x) \propto b_j\, e^{(g_j - c_\alpha(x, y_j)) / \varepsilon}, \qquad
+            c_\alpha = \sum_l \alpha_l C_l .
+
+        For eps = 0 a point moves as the nearest source point does, by that cost (Courty et al.
+        2017), from where it is to the mean of its row of the plan; points that move no mass are
+        passed over:
+
+        .. math::
+            T(x) = x + \frac{\sum_j \pi_{ij}\, y_j}{\sum_j \pi_{ij}} - x_i, \qquad
+            i = \arg\min_k c_\alpha(x, x_k) .
+
+        Of the source points themselves it is the mean of their rows of the plan (for eps > 0 to
+        the tolerance). Features that are in no group move along.
+
+        Parameters
+        ----------
+        X_new : array of shape (k, d) or DataFrame
+            Points of the features that X has.
+        metric : callable, optional
+            The function that the problem was solved with, where the metric was one: results do not
+            keep it.
+
+        Returns
+        -------
+        array of shape (k, d)
+            Of the library and on the device of `X_new`.
+
+        Raises
+        ------
+        InputError
+            If the result is of cost matrices, or of another method than `frot.solve`.
+
+        Examples
+        --------
+        >>> import frot
+        >>> res = frot.solve([[0.0], [1.0]], [[5.0], [8.0]])
+        >>> res.transport([[0.25], [1.25]])
+        array([[5.25],
+               [8.25]])
+        """
+        return transported(self, X_new, metric)
 
     def summary(self, top: int = 10) -> str:
         """Return the answer as text: value, interval, status and the heaviest groups."""
@@ -400,8 +461,8 @@ class Result:
             f"  value     {self.value:.10g}",
             f"  interval  [{self.lower:.10g}, {self.upper:.10g}]  (gap {self.gap:.1e})",
             f"  status    {self.status}: {self.status.sentence}",
-            f"  problem   {self._problem_line()}",
-            f"  solver    {self._run_line()}",
+            f"  problem   {self.describe_problem()}",
+            f"  solver    {self.describe_run()}",
             f"  plan      {plan}, mass {self.plan.sum():.6g}",
             *self._plain_line(),
             *self._mass_line(),
@@ -418,16 +479,27 @@ class Result:
             lines.append(f"    ... and {len(alpha) - top} more")
         return "\n".join(lines)
 
-    def _problem_line(self) -> str:
+    def describe_problem(self) -> str:
+        """Return what was solved in a line: costs, eta, eps, tau and the set of weights.
+
+        Examples
+        --------
+        >>> import frot
+        >>> frot.solve([[0.0]], [[1.0]], eta=0.1).describe_problem()
+        'metric sqeuclidean, p 1, normalise none, eta 0.1, eps 0, tau none, adversary Simplex'
+        """
         costs = f"metric {self.metric}, p {self.p:g}" if self.metric else "costs as given"
-        tau = "none" if self.tau == (inf, inf) else " and ".join(f"{one:.6g}" for one in self.tau)
+        tau = "none" if self.tau == (inf, inf) else " and ".join(f"{part:.6g}" for part in self.tau)
+        if self.fixed_mass is not None:
+            tau = f"none, mass {self.fixed_mass:.6g}"
         chosen = f", adversary {self.adversary}" if self.adversary else ""
         return (
             f"{costs}, normalise {self.normalise}, eta {self.eta:.6g}, eps {self.eps:.6g}, "
             f"tau {tau}{chosen}"
         )
 
-    def _run_line(self) -> str:
+    def describe_run(self) -> str:
+        """Return how it was solved in a line: solver, tolerance, iterations, time and version."""
         steps = "1 iteration" if self.iterations == 1 else f"{self.iterations} iterations"
         tol = "" if self.tol is None else f", tol {self.tol:g} of the gap"
         return f"{self.solver}{tol}, {steps}, {self.time:.3g} s, frot {self.version}"
@@ -439,13 +511,13 @@ class Result:
         return [f"  without eps (= {self.eps:.3g}) the optimum is in [{low:.10g}, {high:.10g}]"]
 
     def _mass_line(self) -> list[str]:
-        if self.tau == (inf, inf):
+        if self.keeps_all:
             return []
         (tau_a, tau_b), (of_a, of_b), mass = self.tau, self.totals, self.mass
-        return [
-            f"  kept      {mass / of_a:.4g} of a, {mass / of_b:.4g} of b  "
-            f"(tau {tau_a:.4g} and {tau_b:.4g}, {self.penalty})"
-        ]
+        how = f"tau {tau_a:.4g} and {tau_b:.4g}, {self.penalty}"
+        if self.fixed_mass is not None:
+            how = f"mass {self.fixed_mass:.6g}"
+        return [f"  kept      {mass / of_a:.4g} of a, {mass / of_b:.4g} of b  ({how})"]
 
     def plot(self, kind: str | None = None, **options: Any) -> Figure:
         """Draw the plan, the weights and the convergence, or just one of them.
@@ -493,6 +565,7 @@ class Result:
             "arcs": len(self.plan.arcs()[2]) if is_sparse(self.plan) else None,
             "unregularised": [_finite(low), _finite(high)],
             "tau": [_finite(price) for price in self.tau],
+            "fixed_mass": self.fixed_mass,
             "metric": self.metric,
             "p": self.p,
             "normalise": self.normalise,
@@ -531,14 +604,15 @@ class Result:
             ("value", f"{self.value:.8g}"),
             ("interval", f"[{self.lower:.8g}, {self.upper:.8g}], gap {self.gap:.1e}"),
             ("status", f"{self.status}: {self.status.sentence}"),
-            ("solver", self._run_line()),
+            ("problem", self.describe_problem()),
+            ("solver", self.describe_run()),
         ]
         if self.chosen is not None:
             facts.append(("chosen", self.chosen.describe()))
             return card(f"Transport of {n:,} to {m:,} points", facts)
         title = f"Feature-robust transport of {n:,} to {m:,} points in {len(alpha):,} groups"
-        shown = self.ranking()[:SHOWN]
-        rows = [[self.names[at], Bar(alpha[at]), float(phi[at])] for at in shown]
+        shown = self.ranking()[:8]
+        rows = [[self.names[index], Bar(alpha[index]), float(phi[index])] for index in shown]
         left = len(alpha) - len(shown)
         note = f"and {left:,} more" if left else ""
         return card(title, facts, ["group", "alpha", "phi"], rows, note)
@@ -583,10 +657,10 @@ def handed_out(result: Result, whole: Any = None) -> Any:
     ...     stop.result.value
     1.0
     """
-    found = result if whole is None else whole
+    answer = result if whole is None else whole
     if result.status is Status.INTERRUPTED:
-        raise Interrupted(found)
-    return found
+        raise Interrupted(answer)
+    return answer
 
 
 def _finite(value: float) -> float | None:
@@ -596,6 +670,7 @@ def _finite(value: float) -> float | None:
 
 # What `Result.save` writes, and `frot.load` reads.
 NUMBERS = ("value", "lower", "upper", "mean_cost", "time", "eta", "eps", "p")
+OPTIONAL = ("tol", "fixed_mass")
 PAIRS = ("tau", "totals", "plain")
 TEXTS = ("solver", "penalty", "metric", "normalise", "adversary", "version")
 GROUPS = ("flat", "offsets", "n_features", "listed")
@@ -605,7 +680,9 @@ GROUP_WORDS = ("names", "dropped")
 def arrays_of(result: Result, *, plan: bool = True) -> dict[str, Any]:
     """Return all of a result but `rate` as arrays by name; None for what it has not."""
     host = result.numpy()
-    pairs = {("f", "g"): host.potentials, ("x", "y"): host.points or (None, None)}
+    nothing = (None, None)
+    pairs = {("f", "g"): host.potentials, ("x", "y"): host.points or nothing}
+    pairs[("a", "b")] = host.weights or nothing
     arrays: dict[str, Any] = {
         "gap": host.gap,
         "status": host.status.name,
@@ -613,11 +690,10 @@ def arrays_of(result: Result, *, plan: bool = True) -> dict[str, Any]:
         "phi": host.phi,
         "names": _texts(host.names),
         "iterations": host.iterations,
-        "tol": host.tol,
-        "history": np.array([astuple(one) for one in host.history]).reshape(-1, 5),
-        **{name: getattr(host, name) for name in (*NUMBERS, *PAIRS, *TEXTS)},
+        "history": np.array([astuple(part) for part in host.history]).reshape(-1, 5),
+        **{name: getattr(host, name) for name in (*NUMBERS, *OPTIONAL, *PAIRS, *TEXTS)},
         "plain": result._known(),
-        **{name: one for names, pair in pairs.items() for name, one in zip(names, pair)},  # noqa: B905
+        **{name: part for names, pair in pairs.items() for name, part in zip(names, pair)},  # noqa: B905
     }
     if plan and is_sparse(host.plan):
         rows, cols, mass = host.plan.arcs()
@@ -643,6 +719,7 @@ def rebuilt(arrays: Mapping[str, np.ndarray], plan: Plan | None = None) -> Resul
         names = _words(arrays["chosen_names"])
         chosen = Chosen(kind, arrays["chosen_array"], names, arrays.get("chosen_weights"))
     numbers: dict[str, Any] = {name: float(arrays[name]) for name in NUMBERS}
+    numbers |= {name: float(arrays[name]) for name in OPTIONAL if name in arrays}
     numbers |= {name: str(arrays[name]) for name in TEXTS}
     numbers |= {name: tuple(arrays[name].tolist()) for name in PAIRS if name in arrays}
     return Result(
@@ -654,9 +731,9 @@ def rebuilt(arrays: Mapping[str, np.ndarray], plan: Plan | None = None) -> Resul
         potentials=(arrays["f"], arrays["g"]),
         names=_words(arrays["names"]),
         iterations=int(arrays["iterations"]),
-        tol=float(arrays["tol"]) if "tol" in arrays else None,
         history=tuple(Progress(int(row[0]), *row[1:].tolist()) for row in arrays["history"]),
         points=(arrays["x"], arrays["y"]) if "x" in arrays else None,
+        weights=(arrays["a"], arrays["b"]) if "a" in arrays else None,
         groups=groups_in(arrays) if "groups_flat" in arrays else None,
         chosen=chosen,
     )

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frot._base.errors import InputError, brief, require
-from frot._base.spelling import second_names
 from frot._base.stopping import Interrupted
-from frot._base.validate import check_count, check_number
+from frot._base.validate import check_count, check_number, second_names
 from frot.api.solve import solve
 from frot.groups.groups import Groups
 from frot.problem.result import Chosen, Result
@@ -27,10 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 METHODS = ("frot", "srw", "max_sliced", "sliced", "max_min", "wasserstein", "equitable")
-DEFAULT = ("frot", "srw", "max_sliced", "max_min", "wasserstein")
 COLUMNS = ("method", "value", "lower", "upper", "status", "seconds", "chose")
-# Features of the picture, those that are chosen most.
-SHOWN = 12
 
 
 @second_names
@@ -39,7 +35,7 @@ def compare(
     Y: Any,
     groups: Any = None,
     *,
-    methods: Sequence[str] | str = DEFAULT,
+    methods: Sequence[str] | str = ("frot", "srw", "max_sliced", "max_min", "wasserstein"),
     k: int = 2,
     a: Any = None,
     b: Any = None,
@@ -224,14 +220,14 @@ class Comparison:
         rows = [
             (
                 name,
-                one.value,
-                one.lower,
-                one.upper,
-                str(one.status),
-                one.time,
+                result.value,
+                result.lower,
+                result.upper,
+                str(result.status),
+                result.time,
                 self._cells(name)[-1],
             )
-            for name, one in self.results.items()
+            for name, result in self.results.items()
         ]
         return require("pandas", "tables").DataFrame(rows, columns=COLUMNS)
 
@@ -256,8 +252,13 @@ class Comparison:
         note = "Values are squared transport costs, in the squared unit of the features."
         return card(title, [], COLUMNS, map(self._cells, self.results), note)
 
-    def plot(self) -> Figure:
+    def plot(self, top: int = 12) -> Figure:
         """Draw values with their intervals, and beside them on which features the choice falls.
+
+        Parameters
+        ----------
+        top : int
+            Features at most, those that are chosen most.
 
         Returns
         -------
@@ -278,7 +279,9 @@ class Comparison:
         tidy(values)
         shares = np.stack([self.shares(name) for name in names])
         # The features that some method chooses most, in the order in which they came.
-        heaviest = np.sort(np.argsort(-shares.max(axis=0), kind="stable")[:SHOWN])
+        heaviest = np.sort(
+            np.argsort(-shares.max(axis=0), kind="stable")[: check_count(top, "top")]
+        )
         image = chosen.imshow(shares[:, heaviest], cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
         labels = [plain(shorten(self.feature_names[feature], 16)) for feature in heaviest]
         chosen.set_xticks(range(len(heaviest)), labels, rotation=45, ha="right")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import eigh, qr
 
-from frot.costs.protocol import UNIT
+from frot._base.arrays import UNIT
 from frot.plans.feasible import marginal_error
 from frot.plans.plan import Plan, n_entries
 from frot.problem.bounds import marginal_doubt

@@ -1,4 +1,4 @@
-"""Equitable transport (Scetbon et al. 2020): mass is split among costs, and the worst counts."""
+"""Equitable transport (Scetbon et al. 2021): mass is split among costs, and the worst counts."""
 
 from __future__ import annotations
 
@@ -10,23 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import adopt, find_home, to_numpy
+from frot._base.arrays import UNIT, adopt, find_home, summation, to_numpy
 from frot._base.errors import InputError, SolverError
-from frot._base.spelling import second_names
 from frot._base.stopping import check_limits
-from frot._base.validate import check_callable, check_costs, check_flag, check_names
-from frot.api.run import make_problem, on_support
-from frot.costs import StackedCosts
-from frot.costs.protocol import UNIT, summation
+from frot._base.validate import check_callable, check_costs, check_flag, check_names, second_names
+from frot.api.solve import make_problem
+from frot.costs import Stack
 from frot.plans.feasible import fill, marginal_error, round_plan
-from frot.plans.plan import Plan
+from frot.plans.plan import Plan, n_entries
 from frot.problem.bounds import Lower, Upper, lower_bound
+from frot.problem.options import check_problem
 from frot.problem.problem import Problem
 from frot.problem.result import Chosen, Result, handed_out
-from frot.problem.terms import check_terms
 from frot.solvers import EpigraphProgram
 from frot.solvers.drive import Callback, Offer, drive
 from frot.solvers.oracles import NetworkSimplex
+from frot.solvers.weightless import on_support
 
 # Arcs of each point that enter in a round, where they pay.
 ENTER = 3
@@ -82,18 +81,18 @@ def equitable(
     home = find_home(C=C, a=a, b=b)
     stack = to_numpy(check_costs(C)).astype(float)
     if (stack < 0.0).any():
-        where = tuple(int(at) for at in np.argwhere(stack < 0.0)[0])
+        where = tuple(int(k) for k in np.argwhere(stack < 0.0)[0])
         raise InputError(
             f"C: costs must be >= 0 for equitable transport, but C{list(where)} = "
             f"{stack[where]:.6g}; add a constant"
         )
-    terms = check_terms(stack.shape, a, b, normalise_weights=normalise_weights)
+    checked = check_problem(stack.shape, a, b, normalise_weights=normalise_weights)
     labels = check_names(names, len(stack))
     limits = check_limits(tol, max_iter, time_limit)
     check_callable(callback, "callback")
     check_flag(progress, "progress")
     begin = time.perf_counter()
-    problem = make_problem(lambda: StackedCosts(stack), terms, labels)
+    problem = make_problem(lambda: Stack(stack), checked, labels)
 
     def search(small: Problem, rows: np.ndarray, cols: np.ndarray) -> Result:
         split = _Split(small, stack[:, rows][:, :, cols])
@@ -174,17 +173,17 @@ class _Split:
     def _transport(self, weights: np.ndarray) -> Lower:
         """Transport exactly at min_l lambda_l C_l; the arcs it uses enter."""
         least = self._least(weights)
-        found = NetworkSimplex()(least, self.problem.a, self.problem.b)
-        rows, cols, _ = found.plan.arcs()
+        transport = NetworkSimplex()(least, self.problem.a, self.problem.b)
+        rows, cols, _ = transport.plan.arcs()
         self.known[:, rows, cols] = True
-        return self._prove(weights, found.g, least)
+        return self._prove(weights, transport.g, least)
 
     def _least(self, weights: np.ndarray) -> np.ndarray:
         return (weights[:, None, None] * self.stack).min(axis=0)
 
     def _prove(self, weights: np.ndarray, g: np.ndarray, least: np.ndarray) -> Lower:
         """What weights and a potential prove, with the least of the weighted costs."""
-        costs = StackedCosts(least[None] * (1.0 - 2.0 * UNIT))
+        costs = Stack(least[None] * (1.0 - 2.0 * UNIT))
         proven = lower_bound(Problem(costs, self.problem.a, self.problem.b), np.ones(1), g)
         return replace(proven, alpha=weights)
 
@@ -210,7 +209,7 @@ class _Split:
         rows, cols = np.nonzero(dense)
         plan = Plan.from_arcs(rows, cols, dense[rows, cols], dense.shape)
         value = float(phi.max())
-        bound = value * (1.0 + summation(plan) + 8.0 * UNIT)
+        bound = value * (1.0 + summation(n_entries(plan)) + 8.0 * UNIT)
         error = marginal_error(plan, a, b)
         bound += error.level * value + error.spread * float(self.problem.sizes.max())
         if bound < self.upper:

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from frot._base.spelling import second_names
-from frot._base.validate import check_metric, check_number
-from frot.api.run import make_problem, on_support
+from frot._base.arrays import UNIT
+from frot._base.validate import check_metric, check_number, metric_name, second_names
+from frot.api.solve import make_problem
 from frot.costs import MEMORY_BUDGET, METRICS, build_costs
-from frot.costs.metrics import factored_metric
-from frot.costs.protocol import UNIT
+from frot.costs.build import factored_metric
 from frot.groups.groups import Groups
 from frot.plans.feasible import round_plan
 from frot.plans.line import line_arcs, line_cost, line_potentials
 from frot.plans.plan import Arcs, Plan
-from frot.problem.bounds import Lower, cost_doubt, refuse_contradiction
+from frot.problem.bounds import Lower, Upper, cost_doubt
+from frot.problem.options import check_problem
 from frot.problem.problem import Problem
-from frot.problem.result import Chosen, Progress, Result, Status
-from frot.problem.terms import check_terms
+from frot.problem.result import Chosen, Result, handed_out
 from frot.relatives.pair import ProvenPlan, check_pair, transport_at
-from frot.solvers.drive import warn_unfinished
-
-# Relative width of the interval up to which a result is exact but for rounding.
-TOL = 1e-9
+from frot.solvers.drive import Offer, drive
+from frot.solvers.weightless import on_support
 
 
 @second_names
@@ -75,14 +73,51 @@ def max_min(
     parsed = Groups.parse(groups, pair.X.shape[1], pair.columns)
     metric, p = check_metric(metric, METRICS), check_number(p, "p", strict=True)
     seconds = None if time_limit is None else check_number(time_limit, "time_limit", strict=True)
-    terms = check_terms((len(parsed), len(pair.X), len(pair.Y)), pair.a, pair.b)
-    begin = time.perf_counter()
+    count = len(parsed)
+    checked = check_problem((count, len(pair.X), len(pair.Y)), pair.a, pair.b)
     problem = make_problem(
-        lambda: build_costs(pair.X, pair.Y, parsed, metric, p, MEMORY_BUDGET), terms, parsed.names
+        lambda: build_costs(pair.X, pair.Y, parsed, metric, p, MEMORY_BUDGET), checked, parsed.names
     ).having(points=(pair.X, pair.Y), groups=parsed)
     squared = factored_metric(metric, p) is METRICS["sqeuclidean"]
-    found = on_support(problem, lambda small, *_: _search(small, squared, begin, seconds))
-    return found.at(pair.home)
+
+    def search(small: Problem, rows: np.ndarray, cols: np.ndarray) -> Result:
+        return drive(
+            _offers(small, squared),
+            small,
+            solver=f"max_min({count} groups)",
+            # Exact but for rounding.
+            tol=1e-9,
+            max_iter=count,
+            time_limit=seconds,
+        )
+
+    result = on_support(problem, search)
+    chosen = Chosen("weights", result.alpha, result.names)
+    said = {"metric": metric_name(metric), "p": p, "adversary": "one group, before the plan"}
+    return handed_out(replace(result, chosen=chosen, **said).at(pair.home))
+
+
+def _offers(problem: Problem, squared: bool) -> Iterator[Offer]:
+    """Transport in one group after the other, the one with the largest upper bound first.
+
+    Any plan's cost in a group bounds that group's own transport from above.
+    """
+    product, means = Plan(np.outer(problem.a, problem.b), copy=False), problem.independent
+    uppers = means + cost_doubt(problem, product, means)
+    single = _single(problem, squared)
+    for group, feature in single.items():
+        uppers[group] = min(uppers[group], _sort(problem, feature).upper)
+    unsolved, value = np.ones(problem.shape[0], dtype=bool), -np.inf
+    best, best_phi = product, means
+    while unsolved.any():
+        group = int(np.where(unsolved, uppers, -np.inf).argmax())
+        unsolved[group] = False
+        plan, lower = _transport(problem, group, single)
+        phi = problem.costs.inner(plan)
+        uppers = np.minimum(uppers, phi + cost_doubt(problem, plan, phi))
+        if phi[group] > value:
+            value, best, best_phi = float(phi[group]), plan, phi
+        yield Offer(Upper(float(uppers.max()), value, best, best_phi), lower)
 
 
 def _single(problem: Problem, squared: bool) -> dict[int, int]:
@@ -121,66 +156,3 @@ def _transport(problem: Problem, group: int, single: dict[int, int]) -> ProvenPl
     plan = round_plan(Plan.from_arcs(*line.arcs, problem.shape[1:]), problem.a, problem.b)
     potentials = line_potentials(line.x, line.y, line.arcs)
     return ProvenPlan(plan, Lower(line.lower, alpha, *potentials))
-
-
-def _search(problem: Problem, squared: bool, begin: float, time_limit: float | None) -> Result:
-    """Solve group by group, the one with the largest upper bound first, until no other can win."""
-    count = problem.shape[0]
-    product = Plan(np.outer(problem.a, problem.b), copy=False)
-    means = problem.independent
-    uppers = means + cost_doubt(problem, product, means)
-    single = _single(problem, squared)
-    for group, feature in single.items():
-        uppers[group] = min(uppers[group], _sort(problem, feature).upper)
-    best: tuple[int, ProvenPlan, np.ndarray] | None = None
-    lower, history, status = -np.inf, [], Status.CONVERGED
-    unsolved = np.ones(count, dtype=bool)
-    while best is None or uppers[unsolved].max(initial=-np.inf) > lower:
-        elapsed = time.perf_counter() - begin
-        if best is not None and time_limit is not None and elapsed >= time_limit:
-            status = Status.TIME_LIMIT
-            break
-        group = int(np.where(unsolved, uppers, -np.inf).argmax())
-        unsolved[group] = False
-        found = _transport(problem, group, single)
-        phi = problem.costs.inner(found.plan)
-        # Any plan's cost in a group bounds that group's own transport from above.
-        uppers = np.minimum(uppers, phi + cost_doubt(problem, found.plan, phi))
-        lower = max(lower, found.lower.bound)
-        if best is None or phi[group] > best[2][best[0]]:
-            best = (group, found, phi)
-        upper = float(uppers.max())
-        gap = problem.gap(lower, upper)
-        history.append(Progress(len(history) + 1, time.perf_counter() - begin, lower, upper, gap))
-    group, found, phi = best
-    upper = float(uppers.max())
-    refuse_contradiction(lower, upper, "max_min")
-    if problem.gap(lower, upper) <= TOL:
-        status = Status.CONVERGED
-    elif status is Status.CONVERGED:
-        # All groups were solved: what is left is rounding.
-        status = Status.STALLED
-    alpha = np.zeros(count)
-    alpha[group] = 1.0
-    result = Result(
-        value=float(phi[group]),
-        lower=lower,
-        upper=upper,
-        status=status,
-        alpha=alpha,
-        phi=phi,
-        plan=found.plan,
-        potentials=(found.lower.f, found.lower.g),
-        mean_cost=problem.mean_cost,
-        names=problem.names,
-        solver=f"max_min({count} groups)",
-        iterations=len(history),
-        time=time.perf_counter() - begin,
-        history=tuple(history),
-        points=problem.points,
-        groups=problem.groups,
-        chosen=Chosen("weights", alpha, problem.names),
-    )
-    if not status.ok:
-        warn_unfinished(result, TOL)
-    return result

@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frot._base.spelling import second_names
+from frot._base.arrays import UNIT
 from frot._base.stopping import StoppingLimits, check_limits
-from frot._base.validate import check_count, check_seed
-from frot.costs import FactoredCosts
-from frot.costs.protocol import UNIT
+from frot._base.validate import check_count, check_seed, second_names
+from frot.costs import Points
 from frot.groups.groups import Groups
 from frot.plans.feasible import round_plan
 from frot.plans.line import line_arcs, line_cost, line_potentials
@@ -23,8 +22,6 @@ from frot.relatives.pair import PointPair, check_pair, transport_at
 
 # The relaxed maximum and the value agree to this share: the search has found the truth.
 AGREE = 1e-9
-# Halvings of a step before a search ends.
-HALVINGS = 14
 
 
 @second_names
@@ -88,7 +85,7 @@ def max_sliced(
     limits = check_limits(tol, max_iter, time_limit)
     begin = time.perf_counter()
     moments = Displacements.of(pair)
-    plain = round_plan(transport_at(pair.problem).plan, pair.a, pair.b)
+    plain = transport_at(pair.problem).plan
     leading = moments.leading(plain, 1)
     upper = leading.bound
     means = pair.a @ moments.X - pair.b @ moments.Y
@@ -99,15 +96,15 @@ def max_sliced(
     for start in starts:
         if not np.linalg.norm(start) > 0.0:
             continue
-        found = _climb(moments, start, limits, begin)
-        best = found if best is None or found.cost > best.cost else best
+        climbed = _climb(moments, start, limits, begin)
+        best = climbed if best is None or climbed.cost > best.cost else best
         elapsed = time.perf_counter() - begin
         gap = pair.problem.gap(best.cost, max(upper, best.cost))
         history.append(Progress(len(history) + 1, elapsed, best.cost, upper, gap))
         if limits.time_limit is not None and elapsed >= limits.time_limit:
             break
     assert best is not None
-    plan = round_plan(Plan.from_arcs(*best.arcs, pair.costs.shape[1:]), pair.a, pair.b)
+    plan = round_plan(Plan.from_arcs(*best.arcs, (len(pair.a), len(pair.b))), pair.a, pair.b)
     upper = min(upper, moments.leading(plan, 1).bound)
     return _finish(pair, moments.back(best.direction), upper, count, history, begin)
 
@@ -150,7 +147,7 @@ def _climb(
         if norm == 0.0:
             return now
         step = image / norm - now.direction
-        for length in longest * 0.5 ** np.arange(HALVINGS):
+        for length in longest * 0.5 ** np.arange(14):
             new = _slice(moments, now.direction + length * step)
             if new.cost > now.cost:
                 # Steps are seldom much longer than the last one was.
@@ -190,7 +187,7 @@ def _finish(
     plan = round_plan(Plan.from_arcs(*arcs, (len(x), len(y))), pair.a, pair.b)
     solver = f"max_sliced(restarts={restarts})"
     refuse_contradiction(lower, upper, solver)
-    each = FactoredCosts.of(pair.X, pair.Y, Groups.each(len(direction)))
+    each = Points.of(pair.X, pair.Y, Groups.each(len(direction)))
     closed = upper - lower <= AGREE * upper
     return Result(
         value=value,
@@ -208,5 +205,8 @@ def _finish(
         time=time.perf_counter() - begin,
         history=tuple(history),
         points=(pair.X, pair.Y),
+        metric="sqeuclidean",
+        adversary="one direction",
+        tol=AGREE,
         chosen=Chosen("direction", direction, pair.names),
     ).at(pair.home)

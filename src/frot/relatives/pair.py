@@ -16,8 +16,9 @@ from frot._base.validate import (
     check_two_clouds,
     check_weights,
 )
-from frot.costs import FactoredCosts
+from frot.costs import Points
 from frot.groups.groups import Groups
+from frot.plans.feasible import round_plan
 from frot.plans.plan import Plan
 from frot.problem.bounds import Lower, lower_bound
 from frot.problem.problem import Problem
@@ -37,10 +38,10 @@ class PointPair:
     home: Home | None
 
     @cached_property
-    def costs(self) -> FactoredCosts:
+    def costs(self) -> Points:
         """Squared Euclidean distances in all features."""
         groups = Groups.parse("all", self.X.shape[1], None)
-        return FactoredCosts.of(self.X, self.Y, groups)
+        return Points.of(self.X, self.Y, groups)
 
     @cached_property
     def problem(self) -> Problem:
@@ -90,11 +91,12 @@ def transport_at(problem: Problem, alpha: np.ndarray | None = None) -> ProvenPla
 
     Examples
     --------
-    >>> at = transport_at(check_pair([[0.0]], [[2.0]], None, None).problem)
-    >>> round(at.lower.bound, 9)
+    >>> proven = transport_at(check_pair([[0.0]], [[2.0]], None, None).problem)
+    >>> round(proven.lower.bound, 9)
     4.0
     """
     weights = np.ones(1) if alpha is None else alpha
     mixed = problem.costs.mix(weights)
-    found = NetworkSimplex()(mixed, problem.a, problem.b)
-    return ProvenPlan(found.plan, lower_bound(problem, weights, found.g, mixed))
+    transport = NetworkSimplex()(mixed, problem.a, problem.b)
+    plan = round_plan(transport.plan, problem.a, problem.b)
+    return ProvenPlan(plan, lower_bound(problem, weights, transport.g, mixed))

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.spelling import second_names
-from frot._base.validate import check_count, check_seed
-from frot.costs import FactoredCosts
+from frot._base.arrays import UNIT
+from frot._base.validate import check_count, check_seed, second_names
+from frot.costs import Points
 from frot.groups.groups import Groups
 from frot.plans.line import line_arcs, line_cost, line_potentials
 from frot.plans.plan import Plan
-from frot.problem.bounds import cheap_lower_bound, upper_bound
+from frot.problem.bounds import upper_bound
 from frot.problem.result import Chosen, Progress, Result, Status
 from frot.relatives.pair import check_pair
 
@@ -84,11 +84,11 @@ def sliced(
     x, y = pair.X @ dearest, pair.Y @ dearest
     arcs = line_arcs(x, y, pair.a, pair.b)
     plan = Plan.from_arcs(*arcs, (len(x), len(y)))
-    lower = cheap_lower_bound(pair.problem).bound / features
+    lower = _between_means(pair.X, pair.Y, pair.a, pair.b) / features
     upper = upper_bound(pair.problem, plan).bound / features
     value = float(np.clip(costs.mean(), lower, upper))
     error = float(costs.std(ddof=1) / np.sqrt(count))
-    each = FactoredCosts.of(pair.X, pair.Y, Groups.each(features))
+    each = Points.of(pair.X, pair.Y, Groups.each(features))
     seconds = time.perf_counter() - begin
     alpha = np.full(features, 1.0 / features)
     return Result(
@@ -107,5 +107,18 @@ def sliced(
         time=seconds,
         history=(Progress(count, seconds, lower, upper, pair.problem.gap(lower, upper)),),
         points=(pair.X, pair.Y),
+        metric="sqeuclidean",
+        adversary="none, the mean over directions",
         chosen=Chosen("weights", alpha, pair.names),
     ).at(pair.home)
+
+
+def _between_means(X: np.ndarray, Y: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
+    r"""Bound the squared distance of the two means from below.
+
+    A direction's transport costs the square of what the means are apart in it at least (Jensen),
+    which is :math:`|\bar x - \bar y|^2 / d` on average over directions.
+    """
+    sizes = a @ np.abs(X) + b @ np.abs(Y)
+    gaps = np.abs(a @ X - b @ Y) - (len(a) + len(b) + 8.0) * UNIT * sizes
+    return float((np.maximum(gaps, 0.0) ** 2).sum() * (1.0 - (len(gaps) + 8.0) * UNIT))

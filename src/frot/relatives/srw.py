@@ -1,4 +1,4 @@
-"""Subspace-robust transport (Paty & Cuturi 2019), by projected supergradient steps."""
+"""Subspace-robust transport (Paty and Cuturi 2019), by projected supergradient steps."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.spelling import second_names
+from frot._base.arrays import UNIT
 from frot._base.stopping import check_limits
-from frot._base.validate import check_callable, check_count, check_flag
-from frot.costs import FactoredCosts
-from frot.costs.protocol import UNIT
+from frot._base.validate import check_callable, check_count, check_flag, second_names
+from frot.costs import Points
 from frot.groups.groups import Groups
 from frot.plans.feasible import round_plan
 from frot.plans.plan import Plan
@@ -22,7 +21,7 @@ from frot.problem.problem import Problem
 from frot.problem.result import Chosen, Result, handed_out
 from frot.relatives.displacement import Displacements
 from frot.relatives.pair import ProvenPlan, check_pair, transport_at
-from frot.solvers.drive import Callback, Offer, bounds_from_points, drive
+from frot.solvers.drive import Callback, Offer, drive, first_bounds
 
 # Steps between two transports at the average of the adversary's answers.
 AVERAGE_EVERY = 10
@@ -58,13 +57,13 @@ def srw(
     `value` is this squared cost, as everywhere in frot; its root is the distance. k = d is
     :math:`W_2^2`; k = 1 bounds `max_sliced`.
 
-    The projected supergradient method [1]_: transport exactly at :math:`\Omega_t`, step along
-    :math:`V_{\Pi_t}`, which is a supergradient of the transport cost in :math:`\Omega`, and project
-    on the set of :math:`\Omega`. Steps are :math:`\sqrt{k / 2}` over the root of
-    :math:`\sum_s \|V_{\Pi_s} - V_{\Pi_{s-1}}\|_F^2`. Each transport is a lower bound, and so is
-    one at the average of the :math:`\Omega_t`. The upper bound is the sum of the k largest
-    eigenvalues of V at the average of the plans, to which later ones count more. Without structure
-    in the data, many directions are nearly as good, and the gap falls slowly, as
+    The projected supergradient method (algorithm 1 of Paty and Cuturi 2019): transport exactly at
+    :math:`\Omega_t`, step along :math:`V_{\Pi_t}`, which is a supergradient of the transport cost
+    in :math:`\Omega`, and project on the set of :math:`\Omega`. Steps are :math:`\sqrt{k / 2}` over
+    the root of :math:`\sum_s \|V_{\Pi_s} - V_{\Pi_{s-1}}\|_F^2`. Each transport is a lower bound,
+    and so is one at the average of the :math:`\Omega_t`. The upper bound is the sum of the k
+    largest eigenvalues of V at the average of the plans, to which later ones count more. Without
+    structure in the data, many directions are nearly as good, and the gap falls slowly, as
     :math:`1 / \sqrt t`.
 
     Parameters
@@ -93,10 +92,6 @@ def srw(
         times the cost of the plan along each direction, so that their product is what
         :math:`\Omega` makes of the plan.
 
-    References
-    ----------
-    .. [1] F.-P. Paty and M. Cuturi, Subspace robust Wasserstein distances, ICML 2019, algorithm 1.
-
     Examples
     --------
     >>> import frot
@@ -124,7 +119,9 @@ def srw(
         progress=progress,
         before_any=ascent.before_any,
     )
-    return handed_out(ascent.describe(result, time.perf_counter() - begin).at(pair.home))
+    seconds = time.perf_counter() - begin
+    result = replace(ascent.describe(result, seconds), adversary=f"Fantope(k={k})")
+    return handed_out(result.at(pair.home))
 
 
 def project_fantope(matrix: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -166,7 +163,7 @@ class _Ascent:
 
     def before_any(self, problem: Problem) -> Offer:
         """Bounds that need no transport: of plain transport, and its share in (k / d) I."""
-        plain = bounds_from_points(problem)
+        plain = first_bounds(problem)
         assert plain.lower is not None
         share = (1.0 - 4.0 * UNIT) * self.k / self.moments.features
         lower = replace(plain.lower, bound=share * max(plain.lower.bound, 0.0))
@@ -179,8 +176,8 @@ class _Ascent:
         weights, vectors = self.weights, self.directions
         mean_omega, mean_V = np.zeros((size, size)), np.zeros((size, size))
         mean_plan = np.zeros(moments.pair.costs.shape[1:])
-        # As in AdaGrad, steps are as long as the gradients are alike: the leading directions, in
-        # which all plans agree, have their weight at once.
+        # As in AdaGrad (Duchi et al. 2011), steps are as long as the gradients are alike: the
+        # leading directions, in which all plans agree, have their weight at once.
         before, changes, step = None, 0.0, 0
         while True:
             plan, lower = self._transport(weights, vectors)
@@ -193,8 +190,8 @@ class _Ascent:
             mean_V = (1.0 - new) * mean_V + new * V
             mean_plan = (1.0 - new) * mean_plan + new * plan.dense()
             average = Plan(mean_plan, copy=False)
-            found = moments.leading(average, k, mean_V, averaged=step)
-            upper = Upper(found.bound, found.value, average, np.array([found.value]))
+            leading = moments.leading(average, k, mean_V, averaged=step)
+            upper = Upper(leading.bound, leading.value, average, np.array([leading.value]))
             if step % AVERAGE_EVERY == AVERAGE_EVERY - 1:
                 # Where the steps go to and fro, their average is nearer to the optimum.
                 central = self._transport(*project_fantope(mean_omega, k)).lower
@@ -218,7 +215,7 @@ class _Ascent:
         room = 1.0 - 16.0 * len(vectors) * UNIT
         factor = vectors * np.sqrt(weights * room)
         X, Y = moments.X @ factor, moments.Y @ factor
-        costs = FactoredCosts.of(X, Y, Groups.parse("all", X.shape[1], None))
+        costs = Points.of(X, Y, Groups.parse("all", X.shape[1], None))
         plan, lower = transport_at(Problem(costs, moments.a, moments.b))
         # Products with the factor are right to units of the points' own size.
         slack = 8.0 * UNIT * float(np.sqrt(moments.features)) * moments.squares
@@ -233,12 +230,13 @@ class _Ascent:
         used = self.weights > NEGLIGIBLE
         weights, directions = self.weights[used], self.directions[:, used]
         X, Y = moments.X @ directions, moments.Y @ directions
-        each = FactoredCosts.of(X, Y, Groups.each(len(weights)))
+        each = Points.of(X, Y, Groups.each(len(weights)))
         return replace(
             result,
             alpha=weights / weights.sum(),
             phi=weights.sum() * each.inner(result.plan),
             names=tuple(f"direction {number + 1}" for number in range(len(weights))),
             time=seconds,
+            metric="sqeuclidean",
             chosen=Chosen("subspace", moments.back(directions), moments.pair.names, weights),
         )

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import os
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from frot._base.errors import InputError
-from frot._base.names import quote_some
-from frot._base.stopping import Interrupted
+from frot._base.names import did_you_mean, quote_some
+from frot._base.validate import check_count
+from frot.api.tasks import check_run
 from frot.selection._annotated import natural, obs_column, values_of
-from frot.selection._comparison import OF_PLAN, Comparison, Contrast
-from frot.selection._inputs import prepare
-from frot.selection._permutation import PermutationTest, permutation_test
+from frot.selection._comparison import Comparison
+from frot.selection._design import contrast_of, warn_of_single_classes
+from frot.selection._inputs import Prepared, prepare
+from frot.selection._null import benjamini_hochberg
+from frot.selection._permutation import permute_labels
 from frot.selection._selector import FROTSelector, compare_all
 
 
@@ -25,14 +28,12 @@ def rank_genes(
     reference: str = "rest",
     selector: FROTSelector | None = None,
     layer: str | None = None,
-    use_raw: bool = False,
+    use_raw: bool | None = None,
     n_genes: int | None = None,
     n_permutations: int = 0,
     block: str | None = None,
     key_added: str = "rank_genes_groups",
-    n_jobs: int | None = None,
     progress: bool = False,
-    checkpoint: str | os.PathLike[str] | None = None,
     random_state: int | None = 0,
 ) -> None:
     """Rank genes by how well they separate groups of cells, in the layout that scanpy reads.
@@ -43,8 +44,9 @@ def rank_genes(
     higher in the group, and the last ones lower. ``logfoldchanges`` are computed as scanpy does,
     from means of log1p values, unless the selector says what else the values are.
 
-    The table is read once for all groups, and no plan is made unless the selector's score is read
-    off one.
+    ``pvals`` are those of the moderated t, and ``pvals_adj`` by Benjamini and Hochberg; with
+    permutations, both are from these. Cells of one donor are no independent samples: with a donor
+    in one group only the cells of a donor are to be averaged first.
 
     Parameters
     ----------
@@ -58,28 +60,22 @@ def rank_genes(
     reference : str
         The group to compare with, or "rest".
     selector : FROTSelector, optional
-        Whose parameters to use; its groups must be "each". By default genes are ranked by
-        a moderated t; ``FROTSelector(score="t")`` ranks as scanpy's t-test does.
+        Whose `score`, `missing` and `values` to use; its groups must be "each".
     layer : str, optional
         Take values from this layer.
-    use_raw : bool
-        Take values from ``adata.raw``.
+    use_raw : bool, optional
+        Take values from ``adata.raw``: by default where there is one and no `layer` is given, as
+        scanpy does.
     n_genes : int, optional
         How many genes to list; all by default.
     n_permutations : int
-        Permutations for ``pvals`` and ``pvals_adj``, which are NaN without.
+        Permutations for ``pvals`` and ``pvals_adj``, instead of the distribution of t.
     block : str, optional
-        Column of ``adata.obs``, such as a batch or donor, to permute within.
+        Column of ``adata.obs``, such as a batch or donor, that everything is adjusted for.
     key_added : str
         Where in ``adata.uns``.
-    n_jobs, progress, checkpoint, random_state :
-        As in `permutation_test`; each group has a checkpoint file with its name added.
-
-    Raises
-    ------
-    frot.Interrupted
-        On Ctrl-C among the permutations: the scores of all groups, and p-values of those that
-        were done, are in `adata`.
+    progress, random_state :
+        As in `permutation_test`.
 
     Examples
     --------
@@ -99,46 +95,37 @@ def rank_genes(
     """
     labels, present = _labels(adata, groupby)
     wanted = _wanted(group, reference, present, groupby)
-    table, names = values_of(adata, layer, use_raw)
-    blocks = None if block is None else obs_column(adata, block, "block")
-    model = _model(selector)
-    prepared = prepare(model, table, labels)
-    rows = {one: np.flatnonzero(labels == one) for one in present}
-    contrasts = [
-        Contrast(one, None, (rows[one], np.flatnonzero(labels != one)))
-        if reference == "rest"
-        else Contrast(one, reference, (rows[one], rows[reference]))
-        for one in wanted
-    ]
-    few = [one.name for one in contrasts if min(map(len, one.rows)) < 2]
-    if few:
+    table, names, use_raw = values_of(adata, layer, use_raw)
+    count = check_count(n_permutations, "n_permutations", least=0)
+    seed = check_run(None, progress, None, random_state)
+    prepared = _prepared(selector, table, labels, adata, block)
+    position = {label: index for index, label in enumerate(prepared.classes.tolist())}
+    sizes = np.bincount(prepared.codes)
+    other = None if reference == "rest" else position[reference]
+    few = [label for label in wanted if sizes[position[label]] < 2]
+    few += [reference] if other is not None and sizes[other] < 2 else []
+    if few or len(present) < 2:
         raise InputError(
-            f"groupby: {quote_some(few)} has a side of fewer than two cells, which has no spread; "
-            "leave such groups out by group=[...]"
+            f"groupby: {quote_some(few or present)} has fewer than two cells on a side, which have "
+            "no spread; leave such groups out by group=[...]"
         )
-    comparisons, stop = compare_all(
-        prepared, contrasts, base=(adata.uns.get("log1p") or {}).get("base")
+    contrasts = tuple(
+        contrast_of(prepared.codes, prepared.classes, prepared.block, position[label], other)
+        for label in wanted
     )
-    tests: list[Any] = [None] * len(wanted)
-    try:
-        for place, contrast in enumerate(contrasts if n_permutations else []):
-            both = np.concatenate(contrast.rows)
-            tests[place] = permutation_test(
-                prepared.table[both],
-                np.repeat([1, 0], [len(side) for side in contrast.rows]),
-                selector=model,
-                n_permutations=n_permutations,
-                block=None if blocks is None else blocks[both],
-                n_jobs=n_jobs,
-                progress=progress,
-                checkpoint=None
-                if checkpoint is None
-                else f"{os.fspath(checkpoint)}.{wanted[place]}",
-                random_state=random_state,
-            )
-    except KeyboardInterrupt as interrupt:
-        stop = interrupt
-    count = len(names) if n_genes is None else min(int(n_genes), len(names))
+    if block is not None:
+        warn_of_single_classes(list(contrasts))
+    base = (adata.uns.get("log1p") or {}).get("base")
+    comparisons = compare_all(replace(prepared, contrasts=contrasts), base)
+    listed = len(names) if n_genes is None else min(check_count(n_genes, "n_genes"), len(names))
+    columns = []
+    for comparison in comparisons:
+        p, q = comparison.effects.p, benjamini_hochberg(comparison.effects.p)
+        if count:
+            alone = replace(prepared, contrasts=(comparison.contrast,))
+            test = permute_labels(alone, count, seed, progress)
+            p, q = test.p, test.q
+        columns.append(_columns(comparison, p, q, prepared.score, names, listed))
     params = {
         "groupby": groupby,
         "reference": reference,
@@ -147,47 +134,44 @@ def rank_genes(
         "layer": layer,
         "corr_method": "benjamini-hochberg",
     }
-    columns = [
-        _columns(one, test, prepared.score, names, count)
-        for one, test in zip(comparisons, tests, strict=True)
-    ]
     adata.uns[key_added] = {"params": params} | {
         name: np.rec.fromarrays(
             [each[name] for each in columns],
-            dtype=[(one, each[name].dtype) for one, each in zip(wanted, columns, strict=True)],
+            dtype=[(label, each[name].dtype) for label, each in zip(wanted, columns, strict=True)],
         )
         for name in columns[0]
     }
-    if stop is not None:
-        raise Interrupted(adata) from stop
 
 
-def _columns(
-    found: Comparison, test: PermutationTest | None, score: str, names: np.ndarray, count: int
-) -> dict[str, np.ndarray]:
-    """Return the genes of one group in scanpy's columns, the highest signed scores first."""
-    signed = np.copysign(found.scores(score), np.nan_to_num(found.t))
-    order = np.lexsort((-found.t, -signed))[:count]
-    unknown = np.full(len(order), np.nan)
-    return {
-        "names": names[order],
-        "scores": signed[order].astype(np.float32),
-        "pvals": unknown if test is None else test.p[order],
-        "pvals_adj": unknown if test is None else test.q[order],
-        "logfoldchanges": found.log2_fold_change[order].astype(np.float32),
-    }
-
-
-def _model(selector: FROTSelector | None) -> FROTSelector:
-    """Return a selector that makes no plan it does not need, and knows what cells' values are."""
+def _prepared(
+    selector: FROTSelector | None, table: Any, labels: np.ndarray, adata: Any, block: str | None
+) -> Prepared:
+    """Check the table; make no plan that is not needed, and take cells' values for log1p."""
     settings = {} if selector is None else selector.get_params()
     if settings.get("groups", "each") != "each":
         raise InputError("selector: has groups of genes; rank_genes ranks single genes")
     if settings.get("values", "auto") == "auto":
         settings["values"] = "log1p"
-    if settings.get("score") not in OF_PLAN:
+    if settings.get("score") != "alpha":
         settings["plan"] = False
-    return FROTSelector(**settings)
+    blocks = None if block is None else obs_column(adata, block, "block")
+    settings["reference"] = None
+    return prepare(FROTSelector(**settings), table, labels, blocks, needs_two=False)
+
+
+def _columns(
+    comparison: Comparison, p: np.ndarray, q: np.ndarray, score: str, names: np.ndarray, count: int
+) -> dict[str, np.ndarray]:
+    """Return the genes of one group in scanpy's columns, the highest signed scores first."""
+    signed = np.copysign(comparison.alpha, comparison.t) if score == "alpha" else comparison.t
+    order = np.lexsort((-comparison.t, -signed))[:count]
+    return {
+        "names": names[order],
+        "scores": signed[order].astype(np.float32),
+        "pvals": p[order],
+        "pvals_adj": q[order],
+        "logfoldchanges": comparison.log2_fold_change[order].astype(np.float32),
+    }
 
 
 def _labels(adata: Any, groupby: str) -> tuple[np.ndarray, list[str]]:
@@ -204,19 +188,19 @@ def _labels(adata: Any, groupby: str) -> tuple[np.ndarray, list[str]]:
     # A categorical column has its own order.
     categories = getattr(getattr(adata.obs[groupby], "cat", None), "categories", None)
     if categories is not None:
-        return labels, [one for one in map(str, categories) if one in set(present)]
+        return labels, [label for label in map(str, categories) if label in set(present)]
     return labels, sorted(present, key=natural)
 
 
 def _wanted(group: Any, reference: str, present: list[str], groupby: str) -> list[str]:
     wanted = [group] if isinstance(group, str) else group
-    wanted = list(present) if wanted is None else [str(one) for one in wanted]
+    wanted = list(present) if wanted is None else [str(label) for label in wanted]
     asked = wanted if reference == "rest" else [*wanted, reference]
-    absent = [one for one in asked if one not in present]
+    absent = [label for label in asked if label not in present]
     if absent:
         raise InputError(
             f"group, reference: {groupby} has no {quote_some(absent)}; it has "
-            f"{quote_some(list(present))}"
+            f"{quote_some(list(present))}{did_you_mean(absent[0], present)}"
         )
     # A group is not held against itself.
-    return [one for one in wanted if one != reference]
+    return [label for label in wanted if label != reference]

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from frot._base.contract import refuse_masked
 from frot._base.errors import InputError, brief
-from frot._base.names import quote_some
+from frot._base.names import did_you_mean, quote_some
 
 
 def natural(text: str) -> list[tuple[int, int, str]]:
@@ -24,6 +25,11 @@ def natural(text: str) -> list[tuple[int, int, str]]:
     return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
 
 
+def in_memory(source: Any) -> Any:
+    """Read a sparse table of a file that is open ("backed"), which is no sparse array yet."""
+    return source.to_memory() if hasattr(source, "to_memory") else source
+
+
 def obs_column(adata: Any, name: str, argument: str) -> np.ndarray:
     """Return a column of ``adata.obs``, or say which there are.
 
@@ -36,32 +42,39 @@ def obs_column(adata: Any, name: str, argument: str) -> np.ndarray:
     if not isinstance(name, str):
         raise InputError(f"{argument}: {brief(name)} is not the name of a column of adata.obs")
     if name not in adata.obs:
-        known = quote_some([str(one) for one in adata.obs])
+        known = quote_some([str(column) for column in adata.obs])
         raise InputError(
             f"{argument}: adata.obs has no column {brief(name)}; it has {known or 'none'}"
+            f"{did_you_mean(name, list(adata.obs))}"
         )
     return np.asarray(adata.obs[name])
 
 
-def values_of(adata: Any, layer: str | None, use_raw: bool = False) -> tuple[Any, np.ndarray]:
-    """Return a table of cells in rows, sparse where it is, and the names of its genes."""
+def values_of(
+    adata: Any, layer: str | None, use_raw: bool | None = None
+) -> tuple[Any, np.ndarray, bool]:
+    """Return a table of cells in rows, sparse where it is, its genes, and whether it is the raw."""
+    raw = getattr(adata, "raw", None)
+    if use_raw is None:
+        use_raw = raw is not None and layer is None
     if use_raw:
         if layer is not None:
             raise InputError("layer, use_raw: give one of them")
-        if adata.raw is None:
+        if raw is None:
             raise InputError("use_raw: adata.raw is not set; leave use_raw out")
-        source, names = adata.raw.X, adata.raw.var_names
+        source, names = raw.X, raw.var_names
     elif layer is None:
         source, names = adata.X, adata.var_names
     elif layer in adata.layers:
         source, names = adata.layers[layer], adata.var_names
     else:
         known = quote_some(list(adata.layers)) or "none"
-        raise InputError(f"layer: adata has no layer {layer!r}; it has {known}")
+        hint = did_you_mean(layer, list(adata.layers))
+        raise InputError(f"layer: adata has no layer {layer!r}; it has {known}{hint}")
     if source is None:
         known = quote_some(list(adata.layers)) or "none"
         raise InputError(f"adata: has no X; give a layer, of which there are {known}")
-    # A sparse table of a file that is open ("backed") is no sparse array yet.
-    source = source.to_memory() if hasattr(source, "to_memory") else source
+    refuse_masked(source, "adata.X" if layer is None else f"adata.layers[{layer!r}]")
+    source = in_memory(source)
     table = sparse.csr_array(source) if sparse.issparse(source) else np.asarray(source)
-    return table, np.asarray(names, dtype=object)
+    return table, np.asarray(names, dtype=object), bool(use_raw)

@@ -1,10 +1,12 @@
-"""Checks of what goes into a fit: table, labels, weights, groups and options, before any work."""
+"""Checks of what goes into a fit: table, labels, groups and options, before any work."""
 
 from __future__ import annotations
 
+import math
 import warnings
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any
 
@@ -15,30 +17,26 @@ from sklearn.utils.validation import validate_data
 
 from frot._base.contract import refuse_masked, refuse_unfit_table
 from frot._base.errors import DataWarning, InputError, brief, warn_caller
-from frot._base.names import quote_some
-from frot._base.validate import (
-    check_callable,
-    check_choice,
-    check_count,
-    check_flag,
-    check_number,
-    read_numbers,
-)
+from frot._base.names import did_you_mean, distinct, quote_some
+from frot._base.validate import check_choice, check_number
 from frot.groups.groups import Groups
-from frot.problem.adversary import Simplex, SimplexFamily
-from frot.problem.terms import Relative, eta_and_prior
-from frot.selection._comparison import (
-    MULTICLASS,
-    OF_PLAN,
-    ComparedTable,
-    ComparisonSettings,
-    Contrast,
-    contrasts_of,
+from frot.problem.options import Relative
+from frot.selection._annotated import in_memory
+from frot.selection._design import Contrast, contrasts_of, read_blocks, warn_of_single_classes
+from frot.selection._doubts import (
+    row_name,
+    row_names,
+    warn_of_alike_labels,
+    warn_of_empty_features,
+    warn_of_intensities,
+    warn_of_repeated_samples,
 )
-from frot.selection._costs import one_each
-from frot.selection._effects import VALUES, kind_of_values
-from frot.selection._frank_wolfe import Watch
-from frot.selection._scaling import SCALINGS
+from frot.selection._effects import VALUES, Moments, kind_of_values
+from frot.selection._transport import SCALINGS, one_each
+
+SCORES = ("moderated", "alpha")
+MISSING = ("error", "impute", "drop")
+CHOICES = {"score": SCORES, "scaling": SCALINGS, "missing": MISSING, "values": VALUES}
 
 
 def check_labels(X: Any, y: Any) -> None:
@@ -88,18 +86,28 @@ def _missing(y: Any) -> np.ndarray:
     return np.array([x is None or (isinstance(x, float) and x != x) for x in labels.ravel()])
 
 
-def _where_nan(X: Any) -> str:
-    """Say how many entries of a table are NaN and where the first is; nothing of a sparse one."""
+def _where(X: Any, is_wrong: Callable[[np.ndarray], np.ndarray]) -> str:
+    """Say how many entries of a table are wrong, and in which row and column the first is."""
     try:
-        found = np.isnan(np.asarray(X, dtype=float))
+        if sparse.issparse(X):
+            entries = sparse.coo_array(X)
+            hits = np.flatnonzero(is_wrong(entries.data))
+            rows, columns = entries.row[hits], entries.col[hits]
+            size = math.prod(X.shape)
+        else:
+            wrong = is_wrong(np.asarray(X, dtype=float))
+            rows, columns = np.nonzero(wrong)
+            size = wrong.size
     except (TypeError, ValueError):
         return ""
-    if found.ndim != 2 or not found.any():
+    if not len(rows):
         return ""
-    row, column = (int(at) for at in np.argwhere(found)[0])
+    first = int(np.lexsort((columns, rows))[0])
+    row, column = int(rows[first]), int(columns[first])
     names = getattr(X, "columns", None)
     feature = column if names is None else brief(str(names[column]))
-    return f", {int(found.sum())} of {found.size}, the first in row {row}, feature {feature}"
+    where = row_name(row_names(X), row)
+    return f", {len(rows):,} of {size:,}, the first in {where}, feature {feature}"
 
 
 def _refusal(error: ValueError, X: Any) -> InputError:
@@ -108,14 +116,15 @@ def _refusal(error: ValueError, X: Any) -> InputError:
     if first == "Input X contains NaN.":
         # scikit-learn names estimators that take NaN, of which this is one.
         fix = "missing='impute' puts the mean of a feature there, missing='drop' leaves it out"
-        return InputError(f"X: contains NaN{_where_nan(X)}; {fix}")
+        return InputError(f"X: contains NaN{_where(X, np.isnan)}; {fix}")
     if first.startswith("Input X contains infinity"):
-        return InputError("X: contains infinity, or numbers too large; replace them")
+        where = _where(X, np.isinf)
+        return InputError(f"X: contains infinity, or numbers too large{where}; replace them")
     if first.startswith("could not convert string to float"):
         text = [name for name in getattr(X, "columns", ()) if not _is_numbers(X[name])]
         where = f"columns {quote_some(text)} hold" if text else "holds"
         return InputError(f"X: {where} text; leave it out, or make numbers of it")
-    return InputError(str(error))
+    return InputError(brief(error, 400))
 
 
 def _is_numbers(column: Any) -> bool:
@@ -124,28 +133,6 @@ def _is_numbers(column: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return True
-
-
-def check_sample_weight(sample_weight: Any, count: int) -> np.ndarray | None:
-    """Return weights >= 0 of the samples, the largest being one; None stands for equal ones.
-
-    Examples
-    --------
-    >>> check_sample_weight([1, 2], 2)
-    array([0.5, 1. ])
-    """
-    if sample_weight is None:
-        return None
-    weight = read_numbers(sample_weight, "sample_weight")
-    if weight.shape != (count,):
-        raise InputError(
-            f"sample_weight: has shape {weight.shape}; give one weight per row, shape ({count},)"
-        )
-    if not np.isfinite(weight).all() or (weight < 0.0).any():
-        raise InputError("sample_weight: must be finite and >= 0; drop rows with weight zero")
-    if not weight.any():
-        raise InputError("sample_weight: all weights are zero; leave it out for equal weights")
-    return weight / weight.max()
 
 
 def check_picks(number: Any, threshold: Any, groups: int, single: bool) -> int | None:
@@ -196,45 +183,17 @@ def check_eta(eta: Any) -> float | str | Relative:
     return check_number(eta, "eta", strict=True)
 
 
-def check_weigher(
-    adversary: Any, count: int, eta: float | str | Relative
-) -> tuple[SimplexFamily, float | str | Relative]:
-    """Return the weights that groups may have, and eta, which either may give."""
-    found = Simplex() if adversary is None else adversary
-    if not isinstance(found, SimplexFamily):
-        raise InputError(
-            f"adversary: FROTSelector does not take {brief(found)}; use frot.CappedSimplex(k)"
-        )
-    if found.log_prior is not None:
-        raise InputError("adversary: FROTSelector takes no prior; leave log_prior out")
-    found.check(count)
-    if found.eta != 0.0:
-        eta, _ = eta_and_prior(found, 0.0 if eta == "auto" else eta, None)
-    return found.having(0.0, None), eta
-
-
 def check_plan(plan: Any, score: str) -> str | bool:
     """Return whether to make a plan; refuse to make none where the score is read off it."""
     if not isinstance(plan, bool | np.bool_) and not (isinstance(plan, str) and plan == "auto"):
         raise InputError(f"plan: {brief(plan)} is none of 'auto', True and False")
-    if not plan and score in OF_PLAN:
-        raise InputError(
-            f"plan: score={score!r} is read off the plan; leave plan out, or rank by "
-            "'moderated', 't', 'shift' or 'shape'"
-        )
+    if not plan and score == "alpha":
+        raise InputError("plan: score='alpha' is read off the plan; leave plan out")
     return plan if isinstance(plan, str) else bool(plan)
-
-
-@lru_cache(maxsize=8)
-def _unnamed(n_features: int) -> Groups:
-    """Make up names for features once, not for every fit."""
-    return Groups.each(n_features)
 
 
 def read_groups(spec: Any, n_features: int, names: np.ndarray | None) -> Groups:
     """Parse groups, and say what to do where they need the features' names."""
-    if names is None and (spec is None or (isinstance(spec, str) and spec == "each")):
-        return _unnamed(n_features)
     try:
         return Groups.parse(spec, n_features, None if names is None else list(map(str, names)))
     except InputError as error:
@@ -242,9 +201,6 @@ def read_groups(spec: Any, n_features: int, names: np.ndarray | None) -> Groups:
             "pass DataFrames, or feature_names", "pass X as a DataFrame with named columns"
         )
         raise InputError(text if text.startswith("group") else f"groups: {text}") from None
-
-
-MISSING = ("error", "impute", "drop")
 
 
 def fill_missing(table: Any, how: str) -> Any:
@@ -299,81 +255,94 @@ def _fill_sparse(table: Any, how: str) -> Any:
     return table
 
 
-SCORES = ("moderated", "t", "shift", "shape", *OF_PLAN)
-# "auto" is "set" for groups of features and "moderated" for single ones.
-RANKINGS = ("auto", *SCORES, "set")
-CHOICES = {
-    "scaling": SCALINGS,
-    "score": RANKINGS,
-    "multiclass": MULTICLASS,
-    "missing": MISSING,
-    "group_cost": ("mean", "sum"),
-    "values": VALUES,
-}
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Prepared(ComparedTable):
+class Prepared:
     """Checked inputs of a fit."""
 
+    # Of shape (N, d), dense or in CSC order, without NaN.
+    table: Any
     # Labels as positions in `classes`.
     codes: np.ndarray
     classes: np.ndarray
+    # The block of each sample, counted from 0; all zero where there are none.
+    block: np.ndarray
+    contrasts: tuple[Contrast, ...]
+    groups: Groups
+    # Of the d features; x0, x1, ... where they have none.
+    names: tuple[str, ...]
     # How many groups to select, where that is set.
     picks: int | None
-    multiclass: str
-    score: str
-    # Of a fit; runs that are many have none.
-    watch: Watch
-    plan: str | bool
     # What the numbers are, "auto" being settled.
     values: str
-    # The class, as a position in `classes`, that the others are compared with.
-    reference: int | None = None
+    score: str = "moderated"
+    eta: str | float | Relative = "auto"
+    scaling: str = "balanced"
+    plan: str | bool = "auto"
 
-    def contrasts(self, codes: np.ndarray | None = None) -> list[Contrast]:
-        """Return the comparisons, under the labels of the data or under others."""
-        codes = self.codes if codes is None else codes
-        return contrasts_of(codes, self.classes, self.multiclass, self.weight, self.reference)
+    @property
+    def single(self) -> bool:
+        """Whether every feature is a group of its own."""
+        return one_each(self.groups)
 
-    def compared_codes(self) -> list[tuple[int, int | None]]:
-        """Return the classes that are compared, by code; None is every other sample."""
-        contrasts = self.contrasts()
-        pairs = []
-        for one in contrasts:
-            rest = len(contrasts) == 1 or one.second is None
-            first, second = (int(self.codes[rows[0]]) for rows in one.rows)
-            pairs.append((first, None if rest else second))
-        return pairs
+    @property
+    def has_blocks(self) -> bool:
+        """Whether there is more than one block."""
+        return bool(self.block.any())
 
-    def weighted_only(self, blocks: np.ndarray) -> tuple[Prepared, np.ndarray]:
-        """Leave out samples of weight zero, which would carry labels away; blocks count from 0."""
-        if self.weight is None or self.weight.all():
-            return self, blocks
-        kept = np.flatnonzero(self.weight)
-        smaller = replace(
-            self, table=self.table[kept], codes=self.codes[kept], weight=self.weight[kept]
-        )
-        return smaller, np.unique(blocks[kept], return_inverse=True)[1]
+    @cached_property
+    def moments(self) -> Moments:
+        """Sizes, means and spreads of all classes and blocks: the table is read once."""
+        return Moments.of(self.table, self.codes, len(self.classes), self.block)
+
+    @cached_property
+    def nonnegative(self) -> bool:
+        """Whether no value is below zero."""
+        values = self.table.data if sparse.issparse(self.table) else self.table
+        return not values.size or float(values.min()) >= 0.0
+
+    def sides(self, contrast: Contrast) -> tuple[list[int], list[int]]:
+        """Return the codes of the classes on either side of a comparison."""
+        first = np.flatnonzero(self.classes == contrast.first)
+        if contrast.second is None:
+            second = np.flatnonzero(self.classes != contrast.first)
+        else:
+            second = np.flatnonzero(self.classes == contrast.second)
+        return first.tolist(), second.tolist()
+
+    def dense(
+        self, rows: np.ndarray, columns: Any, contrast: Contrast, adjusted: bool = True
+    ) -> np.ndarray:
+        """Return values of some samples and features, (n, k), without the effects of blocks."""
+        part = self.table[rows][:, columns]
+        values = np.array(part.toarray() if sparse.issparse(part) else part, dtype=float)
+        if adjusted and self.has_blocks:
+            values -= self.block_effects(contrast)[:, columns][self.block[rows]]
+        return values
+
+    def block_effects(self, contrast: Contrast) -> np.ndarray:
+        """Return what each block adds to a value, (blocks, d), in the model of a comparison."""
+        return self.moments.block_effects(*self.sides(contrast))
 
 
-def prepare(selector: Any, X: Any, y: Any, sample_weight: Any = None) -> Prepared:
-    """Check a selector's parameters and its data; sets what scikit-learn sets on the way."""
+def prepare(
+    selector: Any, X: Any, y: Any, block: Any = None, *, doubts: bool = True, needs_two: bool = True
+) -> Prepared:
+    """Check a selector's parameters and its data; sets what scikit-learn sets on the way.
+
+    With `doubts` what is probably not meant is told; not where a fit has told it before. Without
+    `needs_two` there may be any number of classes, and the comparisons are left to the caller.
+    """
     params = selector.get_params()
     for name, known in CHOICES.items():
         check_choice(params[name], name, known)
     eta = check_eta(params["eta"])
-    tol = check_number(params["tol"], "tol", strict=True)
-    max_iter = check_count(params["max_iter"], "max_iter")
-    seconds = params["time_limit"]
-    watch = Watch(
-        None if seconds is None else check_number(seconds, "time_limit", strict=True),
-        check_callable(params["callback"], "callback"),
-        check_flag(params["progress"], "progress"),
-    )
     plan = check_plan(params["plan"], params["score"])
     check_labels(X, y)
-    given = X
+    given, X = X, in_memory(X)
+    columns = getattr(X, "columns", None)
+    if columns is not None and hasattr(X, "set_axis") and not columns.is_unique:
+        # scikit-learn wants names that differ: probes of one gene are TP53, TP53#2.
+        X = X.set_axis(distinct(list(map(str, columns))), axis=1)
     try:
         X, y = validate_data(
             selector,
@@ -388,45 +357,56 @@ def prepare(selector: Any, X: Any, y: Any, sample_weight: Any = None) -> Prepare
     except ValueError as error:
         raise _refusal(error, given) from None
     classes, codes = np.unique(y, return_inverse=True)
-    weight = check_sample_weight(sample_weight, X.shape[0])
-    groups = read_groups(params["groups"], X.shape[1], getattr(selector, "feature_names_in_", None))
-    single = one_each(groups)
-    number, threshold = params["n_features_to_select"], params["threshold"]
-    picks = check_picks(number, threshold, len(groups), single)
-    score = params["score"]
-    if score == "auto":
-        score = "moderated" if single else "set"
-    weights, eta = check_weigher(params["adversary"], len(groups), eta)
+    if doubts:
+        warn_of_alike_labels(classes)
+        warn_of_repeated_samples(X, row_names(given), in_blocks=block is not None)
+        warn_of_empty_features(X, None if columns is None else list(columns))
+        warn_of_intensities(X)
+    names = getattr(selector, "feature_names_in_", None)
+    if names is not None and columns is not None:
+        # As they were: a set that has TP53 has all of its probes.
+        names = np.array(list(map(str, columns)), dtype=object)
+    groups = read_groups(params["groups"], X.shape[1], names)
+    picks = check_picks(
+        params["n_features_to_select"], params["threshold"], len(groups), one_each(groups)
+    )
     table = fill_missing(X, params["missing"])
+    blocks = read_blocks(block, len(codes))
+    contrasts: list[Contrast] = []
+    if needs_two:
+        contrasts = contrasts_of(codes, classes, blocks, _position(params["reference"], classes))
+    if doubts:
+        warn_of_single_classes(contrasts)
     return Prepared(
         table=table,
         codes=codes,
         classes=classes,
-        weight=weight,
+        block=blocks,
+        contrasts=tuple(contrasts),
         groups=groups,
+        names=tuple(f"x{column}" for column in range(X.shape[1]))
+        if names is None
+        else tuple(map(str, names)),
         picks=picks,
-        multiclass=params["multiclass"],
-        score=score,
-        settings=ComparisonSettings(
-            params["scaling"], eta, picks, params["group_cost"], tol, max_iter, weights
-        ),
-        watch=watch,
-        plan=plan,
         values=kind_of_values(table) if params["values"] == "auto" else params["values"],
-        reference=_class_number(params["reference"], classes),
+        score=params["score"],
+        eta=eta,
+        scaling=params["scaling"],
+        plan=plan,
     )
 
 
-def _class_number(reference: Any, classes: np.ndarray) -> int | None:
+def _position(reference: Any, classes: np.ndarray) -> int | None:
     """The position of a class that is named as in y, or as text."""
     if reference is None:
         return None
-    for at, one in enumerate(classes.tolist()):
-        if isinstance(reference, str) and reference == str(one):
-            return at
-        if isinstance(reference, int | float | np.generic) and reference == one:
-            return at
+    for index, label in enumerate(classes.tolist()):
+        if isinstance(reference, str) and reference == str(label):
+            return index
+        if isinstance(reference, int | float | np.generic) and reference == label:
+            return index
+    hint = did_you_mean(reference, classes.tolist()) if isinstance(reference, str) else ""
     raise InputError(
         f"reference: {brief(reference)} is not a class of y; the classes are "
-        f"{quote_some(classes.tolist())}"
+        f"{quote_some(classes.tolist())}{hint}"
     )

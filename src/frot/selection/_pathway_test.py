@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from frot._base.errors import InputError
-from frot._base.tables import make_table
 from frot._base.validate import check_count, check_feature_names
+from frot.api.permutations import permutation_p
+from frot.api.tasks import check_run
 from frot.groups.groups import Groups
-from frot.selection._comparison import Contrast
-from frot.selection._inputs import Prepared, prepare
-from frot.selection._label_statistics import (
+from frot.selection._design import Contrast
+from frot.selection._inputs import prepare
+from frot.selection._null import pooled_rates
+from frot.selection._permutation import LEVEL, SHOWN
+from frot.selection._selector import FROTSelector, is_fitted, unfitted
+from frot.selection._set_statistics import (
+    Collapsed,
     SetStatistics,
     excess,
     leading_edge,
     set_statistics,
     standardise,
 )
-from frot.selection._permutation import SHOWN, check_blocks, permutation_p, pooled_rates
-from frot.selection._selector import FROTSelector, column_names, unfitted
-from frot.selection._tasks import check_run
 
 # Two thirds of what a set has beyond noise must go one way for it to be up, or down.
 ONE_WAY = 1.0 / 3.0
@@ -54,7 +58,17 @@ class PathwayTest:
         Share of the members that are higher in the first class; mean of their signed deviates.
     edges : tuple of arrays of intp
         Leading edges: the members that make the set differ, by column, the largest first.
+    remarks : tuple of str
+        Why a set has no leading edge; empty where it has one.
     feature_names : tuple of str, length d
+        Of the features behind `edges`: genes, where probes were collapsed.
+    n_permutations : int
+    detectable : float
+        By how many standard deviations all genes of a set of median size would have to differ, the
+        same way, for it to have a competitive q of .05 in every second study like this one; NaN
+        where so few permutations allow no such q.
+    note : str
+        How many features were collapsed into genes, and how; empty where none were.
     """
 
     groups: Groups
@@ -69,24 +83,44 @@ class PathwayTest:
     share_up: np.ndarray
     mean_z: np.ndarray
     edges: tuple[np.ndarray, ...]
+    remarks: tuple[str, ...]
     feature_names: tuple[str, ...]
     n_permutations: int
+    detectable: float
+    note: str = ""
 
     def __repr__(self) -> str:
-        width = max([7, *(len(self.names[one][:30]) for one in self.order[:SHOWN])])
-        lines = [
-            f"Pathway test of {len(self.names):,} sets: {self.n_permutations:,} permutations",
-            f"q <= 0.05: {int((self.q_competitive <= 0.05).sum()):,} differ more than other genes "
-            f"do (competitive), {int((self.q_self_contained <= 0.05).sum()):,} differ "
+        shown = self.order[:SHOWN]
+        width = max([7, *(len(self.names[index][:30]) for index in shown)])
+        lines = [f"Pathway test of {len(self.names):,} sets: {self.n_permutations:,} permutations"]
+        lines += [self.note] if self.note else []
+        lines += [
+            f"q <= 0.05: {int((self.q_competitive <= LEVEL).sum()):,} differ more than other genes "
+            f"do (competitive), {int((self.q_self_contained <= LEVEL).sum()):,} differ "
             "(self-contained)",
             "set".ljust(width) + "   score  q_comp  q_self  up in",
         ]
         lines += [
-            f"{self.names[one][:30]:<{width}}{self.score[one]:>8.3g}{self.q_competitive[one]:>8.3g}"
-            f"{self.q_self_contained[one]:>8.3g}  {self.up_in[one]}"
-            for one in self.order[:SHOWN]
+            f"{self.names[index][:30]:<{width}}{self.score[index]:>8.3g}"
+            f"{self.q_competitive[index]:>8.3g}{self.q_self_contained[index]:>8.3g}"
+            f"  {self.up_in[index]}"
+            for index in shown
         ]
-        return "\n".join(lines)
+        return "\n".join([*lines, *([self.power] if self.power else [])])
+
+    @property
+    def power(self) -> str:
+        """What could have been seen, where no set differs more than others; else empty."""
+        if (self.q_competitive <= LEVEL).any():
+            return ""
+        size = int(np.median(self.groups.sizes))
+        tested = f"No set of {len(self.names):,} has a competitive q <= {LEVEL:g}"
+        if np.isnan(self.detectable):
+            return f"{tested}."
+        return (
+            f"{tested}: one of {size} genes would have in every second such study, if all of them "
+            f"differed by {self.detectable:.2f} standard deviations, the same way."
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -117,28 +151,28 @@ class PathwayTest:
         The name is empty where that is less than half.
         """
         shares, order = self.shared_edges(), self.order
-        found = [("", 0.0)] * len(order)
+        result = [("", 0.0)] * len(order)
         for rank in range(1, len(order)):
             better = shares[order[rank], order[:rank]]
             best = int(better.argmax())
             name = self.names[order[best]] if better[best] >= REDUNDANT else ""
-            found[order[rank]] = (name, float(better[best]))
-        return found
+            result[order[rank]] = (name, float(better[best]))
+        return result
 
     @property
-    def table(self) -> Any:
+    def table(self) -> pd.DataFrame:
         """All of it, one row per set, best first."""
         order = self.order
         edges = [", ".join(self.leading_edge(name)) for name in self.names]
         like, shared = zip(*self.redundancy(), strict=True)
         columns = {
-            "pathway": np.array(self.names, dtype=object),
+            "pathway": self.names,
             "score": self.score,
-            "listed": np.array(self.groups.listed or self.groups.sizes),
+            "listed": self.groups.listed or self.groups.sizes,
             "size": self.groups.sizes,
             "coverage": self.groups.coverage,
-            "contrast": np.array(self.contrast, dtype=object),
-            "up_in": np.array(self.up_in, dtype=object),
+            "contrast": self.contrast,
+            "up_in": self.up_in,
             "direction": self.direction,
             "share_up": self.share_up,
             "mean_z": self.mean_z,
@@ -146,13 +180,15 @@ class PathwayTest:
             "q_competitive": self.q_competitive,
             "p_self_contained": self.p_self_contained,
             "q_self_contained": self.q_self_contained,
-            "edge_size": np.array([len(edge) for edge in self.edges]),
-            "leading_edge": np.array(edges, dtype=object),
-            "redundant_with": np.array(like, dtype=object),
-            "shared_edge": np.array(shared),
+            "edge_size": [len(edge) for edge in self.edges],
+            "leading_edge": edges,
+            "remark": self.remarks,
+            "redundant_with": like,
+            "shared_edge": shared,
         }
-        ranked = {name: values[order] for name, values in columns.items()}
-        return make_table({"rank": np.arange(1, len(order) + 1), **ranked})
+        table = pd.DataFrame(columns).iloc[order].reset_index(drop=True)
+        table.insert(0, "rank", np.arange(1, len(order) + 1))
+        return table
 
 
 def pathway_test(
@@ -163,11 +199,12 @@ def pathway_test(
     selector: FROTSelector | None = None,
     n_permutations: int = 1000,
     block: Any = None,
-    sample_weight: Any = None,
+    collapse: str | None = "max",
     min_size: int | None = None,
     max_size: int | None = None,
     min_coverage: float = 0.0,
     feature_names: Any = None,
+    progress: bool = False,
     random_state: int | None = 0,
 ) -> PathwayTest:
     r"""Test sets of features against two nulls, and say which way they go and by which members.
@@ -193,16 +230,21 @@ def pathway_test(
         Whatever `frot.Groups.parse` reads, such as the path of a ``.gmt`` file; by default
         those of the selector. Features in no set count as the others that sets compete with.
     selector : FROTSelector, optional
-        Whose `multiclass`, `missing`, and solver's parameters to use.
+        Whose `reference` and `missing` to use.
     n_permutations : int
         B.
     block : array of shape (N,), optional
-        Batch, donor...: labels are permuted, and features centred, within each.
-    sample_weight : array of shape (N,), optional
+        Batch, donor, patient...: labels are permuted within each block only, and what differs
+        between blocks is neither signal nor noise.
+    collapse : {"max", "mean", None}
+        Several features of one name, such as the probes of a gene, count as one: that of the
+        highest mean, or their mean. ``test.note`` says how many there were.
     min_size, max_size, min_coverage : optional
         As in `frot.Groups.limited`: 5, 500 and 0 for sets of a ``.gmt`` file.
     feature_names : sequence of str, length d, optional
         By default the columns of X.
+    progress : bool
+        Show a bar.
     random_state : int, optional
 
     Returns
@@ -229,28 +271,33 @@ def pathway_test(
     ['x0', 'x1', 'x2', 'x3', 'x4']
     """
     count = check_count(n_permutations, "n_permutations", least=2)
-    seed = check_run(None, False, None, random_state)
+    seed = check_run(None, progress, None, random_state)
     model = unfitted(selector).set_params(n_features_to_select=None, threshold=None)
     if groups is not None:
         model.set_params(groups=_named_groups(groups, X, feature_names))
-    prepared = prepare(model, X, y, sample_weight)
-    limited = prepared.groups.limited(min_size, max_size, min_coverage)
-    prepared = replace(prepared, groups=limited)
-    names = _names(feature_names, model, prepared)
-    blocks = check_blocks(block, prepared.codes)
-    found = set_statistics(prepared, blocks, count, seed)
-    competitive, alone = found.competitive, found.self_contained
+    prepared = prepare(model, X, y, block, doubts=not is_fitted(selector))
+    d = prepared.table.shape[1]
+    names = check_feature_names(feature_names, d) or prepared.names
+    genes = Collapsed.of(prepared.table, prepared.groups, names, collapse)
+    limited = genes.groups.limited(min_size, max_size, min_coverage)
+    contrasts = prepared.contrasts
+    statistics = set_statistics(genes.table, contrasts, limited, count, seed, progress)
+    competitive, alone = statistics.competitive, statistics.self_contained
+    edges, remarks = _edges(statistics, limited)
     return PathwayTest(
-        groups=prepared.groups,
+        groups=limited,
         score=competitive[0].astype(float),
         p_competitive=permutation_p(competitive[0], competitive[1:]),
         q_competitive=_pooled_q(competitive),
         p_self_contained=permutation_p(alone[0], alone[1:]),
         q_self_contained=_pooled_q(standardise(alone)),
-        **_directions(found, prepared.groups, prepared.contrasts()),
-        edges=_edges(found, prepared.groups),
-        feature_names=names,
+        **_directions(statistics, limited, contrasts),
+        edges=edges,
+        remarks=remarks,
+        feature_names=genes.names,
         n_permutations=count,
+        detectable=statistics.detectable,
+        note=genes.note,
     )
 
 
@@ -260,12 +307,6 @@ def _named_groups(groups: Any, X: Any, names: Any) -> Any:
     if names is None or len(shape) != 2:
         return groups
     return Groups.parse(groups, shape[1], check_feature_names(names, shape[1]))
-
-
-def _names(given: Any, model: FROTSelector, prepared: Prepared) -> tuple[str, ...]:
-    d = prepared.table.shape[1]
-    named = check_feature_names(given, d)
-    return tuple(column_names(model, d) if named is None else map(str, named))
 
 
 def _pooled_q(standard: np.ndarray) -> np.ndarray:
@@ -278,31 +319,26 @@ def _pooled_q(standard: np.ndarray) -> np.ndarray:
     return q
 
 
-def _directions(found: SetStatistics, groups: Groups, contrasts: list[Contrast]) -> dict[str, Any]:
+def _directions(
+    statistics: SetStatistics, groups: Groups, contrasts: Sequence[Contrast]
+) -> dict[str, Any]:
     """Return where, and which way, each set differs most."""
     members = groups.membership()
-    strength = excess(found.z)
-    up, down = (
-        np.stack(
-            [members @ np.where(side, one, 0.0) for one, side in zip(strength, sides, strict=True)]
-        )
-        for sides in (found.z > 0.0, found.z < 0.0)
-    )
+    strength = excess(statistics.z)
+    up = (members @ np.where(statistics.z > 0.0, strength, 0.0).T).T
+    down = (members @ np.where(statistics.z < 0.0, strength, 0.0).T).T
     place = np.maximum(up, down).argmax(axis=0)
-    at = place, np.arange(len(groups))
-    total = np.maximum(up + down, np.finfo(float).tiny)
-    direction = ((up - down) / total)[at]
-    counts = np.maximum(members @ found.varying, 1.0)
-    share_up = (members @ (found.z > 0.0).T).T[at] / counts
-    mean = (members @ found.z.T).T[at] / counts
+    chosen = place, np.arange(len(groups))
+    direction = ((up - down) / np.maximum(up + down, np.finfo(float).tiny))[chosen]
+    counts = np.maximum(members @ statistics.varying, 1.0)
     return {
-        "contrast": tuple(contrasts[one].name for one in place),
+        "contrast": tuple(contrasts[index].name for index in place),
         "up_in": tuple(
-            _higher(contrasts[one], value) for one, value in zip(place, direction, strict=True)
+            _higher(contrasts[index], value) for index, value in zip(place, direction, strict=True)
         ),
         "direction": direction,
-        "share_up": share_up,
-        "mean_z": mean,
+        "share_up": (members @ (statistics.z > 0.0).T).T[chosen] / counts,
+        "mean_z": (members @ statistics.z.T).T[chosen] / counts,
     }
 
 
@@ -314,13 +350,18 @@ def _higher(contrast: Contrast, direction: float) -> str:
     return f"all but {contrast.first}" if contrast.second is None else str(contrast.second)
 
 
-def _edges(found: SetStatistics, groups: Groups) -> tuple[np.ndarray, ...]:
-    values, varying = found.contributions, found.varying
+def _edges(
+    statistics: SetStatistics, groups: Groups
+) -> tuple[tuple[np.ndarray, ...], tuple[str, ...]]:
+    """Return the leading edges, and why there is none."""
+    values, varying = statistics.contributions, statistics.varying
     total, count = float(values.sum()), int(varying.sum())
-    edges = []
+    edges, remarks = [], []
     for members in groups.indices:
         members = members[varying[members]]
         others = count - len(members)
         ordinary = (total - float(values[members].sum())) / others if others else 0.0
         edges.append(leading_edge(values, members, ordinary))
-    return tuple(edges)
+        why = "differs no more than other genes do" if len(members) else "none of it varies"
+        remarks.append("" if len(edges[-1]) else why)
+    return tuple(edges), tuple(remarks)

@@ -6,36 +6,34 @@ What is probably not meant is said: metadata among the features, raw counts, rep
 from __future__ import annotations
 
 import os
-import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 
-from frot._base.errors import DataWarning, InputError, brief, require, warn_caller
+from frot._base.errors import InputError, brief, require
 from frot._base.files import check_path
-from frot._base.names import first_repeated, quote_some
-from frot._base.tables import kind_of
+from frot._base.names import quote_some
+from frot._base.text import kind_of
 from frot._base.validate import check_flag
 from frot.groups.groups import Groups
-from frot.selection._sample_files import (
-    Columns,
-    FileContent,
-    Labels,
-    check_file,
-    is_unlabelled,
-    listed,
-    read_file,
+from frot.selection._annotated import values_of
+from frot.selection._doubts import largest_count, looks_like_metadata, mention, warn_of_names
+from frot.selection._frames import (
+    KNOWN,
+    as_labels,
+    check_kind,
+    has_numbers,
+    numbers_of,
+    read_frame,
 )
+from frot.selection._labels import Labels, absent
 
-if TYPE_CHECKING:
-    import pandas
-
-Names = str | os.PathLike[str] | Iterable[str]
+Names = str | Iterable[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +50,7 @@ class Samples:
     ids : tuple of str, length N, or None
         Of the samples, where the file has them.
     block : array of shape (N,), or None
-        What to permute within.
+        Batch, donor, patient...
     ignored : tuple of str
         Columns that were left out because they hold text.
     path : pathlib.Path
@@ -86,7 +84,7 @@ class Samples:
         n, d = self.X.shape
         return n, d
 
-    def to_frame(self) -> pandas.DataFrame:
+    def to_frame(self) -> pd.DataFrame:
         """Return the features as pandas has them, so that a selector knows their names.
 
         Rows are named by `ids` where there are some; a sparse table stays sparse.
@@ -98,53 +96,14 @@ class Samples:
         >>> samples.to_frame().columns.tolist()
         ['u', 'v']
         """
-        pandas: Any = require("pandas", "tables")
-        make = (
-            pandas.DataFrame.sparse.from_spmatrix if sparse.issparse(self.X) else pandas.DataFrame
-        )
+        make: Any = pd.DataFrame
+        if sparse.issparse(self.X):
+            make = pd.DataFrame.sparse.from_spmatrix
         return make(self.X, index=self.ids, columns=self.names)
 
     def groups(self, spec: Any = "each") -> Groups:
-        """Read a description of groups, members being named as the features are.
-
-        Where a file of groups has few of the names, and far more of them without the versions of
-        Ensembl identifiers or in capitals, they are matched so, with a `frot.DataWarning`.
-        """
-        d = self.shape[1]
-        try:
-            exact: Groups | InputError = Groups.parse(spec, d, self.names)
-        except InputError as error:
-            exact = error
-        if isinstance(spec, str | os.PathLike) and Path(spec).suffix and Path(spec).is_file():
-            exact = self._matched(spec, exact)
-        if isinstance(exact, InputError):
-            raise exact
-        return exact
-
-    def _matched(self, spec: Any, exact: Groups | InputError) -> Groups | InputError:
-        matched = 0 if isinstance(exact, InputError) else np.unique(exact.flat).size
-        d = self.shape[1]
-        for how, names in matching_names(self.names):
-            try:
-                found = Groups.parse(spec, d, names)
-            except InputError:
-                continue
-            share = np.unique(found.flat).size
-            if share <= 2 * matched:
-                continue
-            members = [names[place] for place in np.unique(found.flat)]
-            if (twice := first_repeated(members)) is not None:
-                mention(
-                    f"groups: the names in {spec} would match {share:,} features {how} instead of "
-                    f"{matched:,}, but several are then {brief(twice)}; rename the features"
-                )
-                continue
-            mention(
-                f"groups: features are matched to {spec} {how}: {share:,} of {d:,} "
-                f"({share / d:.0%}) are in a group, instead of {matched:,}"
-            )
-            return found
-        return exact
+        """Read a description of groups, members being named as the features are."""
+        return Groups.parse(spec, self.shape[1], self.names)
 
 
 def read_samples(
@@ -155,7 +114,6 @@ def read_samples(
     block: str | None = None,
     ids: str | None = None,
     transpose: bool = False,
-    features: Names | None = None,
     drop: Names = (),
     keep: Names = (),
     log1p: bool = False,
@@ -166,11 +124,9 @@ def read_samples(
     In text (.csv, .tsv, .txt, also with .gz), .xlsx and .parquet files the first row names the
     columns; columns of numbers are features. The first column of text is taken for the names of the
     samples, and other columns of text are left out; `ignored` lists them. Empty cells, NA and
-    NaN are missing values. Semicolons, tabs and decimal commas are recognised. An .npz file holds
-    the array ``X``, the labels and blocks as arrays of the names given, and ``genes`` or
-    ``columns`` to name the features. Of an .h5ad file the table is ``X``, sparse if it is sparse
-    there, and the labels are a column of ``obs``; it needs anndata. A .gct file has genes in rows
-    and needs no `transpose`. Excel files need openpyxl.
+    NaN are missing values. Semicolons, tabs and decimal commas are recognised. Of an .h5ad file the
+    table is ``X``, sparse if it is sparse there, and the labels are a column of ``obs``; it needs
+    anndata. A .gct file has genes in rows and needs no `transpose`. Excel files need openpyxl.
 
     Columns of numbers that look like metadata (age, batch, an id, the numbers 1 to N) are left out
     with a `frot.DataWarning`; `metadata` lists them. Repeated names, raw counts, and names that a
@@ -192,8 +148,6 @@ def read_samples(
         That of the samples' names; of a transposed table, that of the features' names.
     transpose : bool
         Whether the table has a row for each feature, its name first, and a column for each sample.
-    features : str or sequence of str, optional
-        Only these are features: names, or a file with a name a line.
     drop : str or sequence of str
         Columns (of a transposed table, rows) that are no features.
     keep : str or sequence of str
@@ -234,179 +188,238 @@ def read_samples(
     ([[1.5, 2.0], [3.0, 4.0]], ['tumor', 'normal'])
     """
     path = check_path(path)
-    kind = kind_of(path)
-    if kind == ".npy" and labels is None:
-        raise InputError(
-            f"{path} holds no labels; save an .npz file with the table as 'X' and the labels as "
-            f"{brief(label)}"
-        )
-    check_file(path)
-    if layer is not None and kind != ".h5ad":
+    others = None if labels is None else Labels.read(check_path(labels, "labels"), label)
+    transpose = check_flag(transpose, "transpose") or kind_of(path).startswith(".gct")
+    dropped, kept = _listed(drop, "drop"), _listed(keep, "keep")
+    special = {} if others is not None else {"label": label}
+    if block is not None and (others is None or block not in others.columns):
+        special["block"] = block
+    if kind_of(path) == ".h5ad":
+        table = _read_h5ad(path, special, layer, transpose)
+    elif layer is not None:
         raise InputError(f"layer: {path} has none; leave layer out, which is for .h5ad files")
-    only = None if features is None else listed(features, "features")
-    dropped, kept = listed(drop, "drop"), listed(keep, "keep")
-    others = None if labels is None else Labels.read(check_path(labels, "labels"), label, block)
-    in_table = None if others is not None and others.block is not None else block
-    wanted = Columns(
-        label=label if others is None else None,
-        block=in_table,
-        ids=ids,
-        drop=frozenset(dropped),
-        only=None if only is None else frozenset(only),
-        transpose=check_flag(transpose, "transpose") or kind.startswith(".gct"),
-        layer=layer,
-    )
-    found = read_file(path, wanted)
-    for argument, names in (("features", only or []), ("drop", dropped), ("keep", kept)):
-        _check_names(found, names, argument, path, all_of=argument != "features")
+    else:
+        check_kind(path, (*KNOWN, ".h5ad"))
+        frame = read_frame(path, as_text=[*special.values(), *([ids] if ids else [])])
+        if transpose:
+            table = _read_transposed(frame, path, special, ids, dropped)
+        else:
+            table = _read_rows(frame, path, special, ids, dropped)
+    for argument, names in (("drop", dropped), ("keep", kept)):
+        if unknown := [name for name in names if name not in table.present]:
+            raise InputError(
+                f"{argument}: {path} has no column {quote_some(unknown)}; check the name"
+            )
     if others is not None:
-        found = others.join(found, path)
-    found, metadata = _features(found, wanted, kept, path)
-    y = found.special["label"]
-    unlabelled = np.flatnonzero([is_unlabelled(text) for text in y.tolist()])
-    if len(unlabelled):
+        rows = others.rows_of(table.ids, path, table.X.shape[0], table.present)
+        if (rows < 0).any():
+            table = table.of(rows >= 0)
+            rows = rows[rows >= 0]
+        table.special["label"] = others.columns[label][rows]
+        if block is not None and block in others.columns:
+            table.special["block"] = others.columns[block][rows]
+    table, metadata = _features(table, dropped, kept, path, table.special.keys() | {label})
+    missing = np.flatnonzero(pd.isna(table.special["label"]))
+    if len(missing):
         raise InputError(
-            f"{path}: {len(unlabelled)} samples, the first in row {unlabelled[0] + 1}, have no "
+            f"{path}: {len(missing)} samples, the first in row {missing[0] + 1}, have no "
             f"{brief(label)}; label them or remove them"
         )
     logged = check_flag(log1p, "log1p")
-    warn_if_suspicious(found.X, found.names, path, logged)
-    X = apply_log1p(found.X, path) if logged else found.X
-    known = None if found.ids is None else tuple(found.ids.tolist())
-    block_of = found.special.get("block")
-    return Samples(X, y, found.names, known, block_of, found.text, path, metadata)
-
-
-def _check_names(
-    found: FileContent, names: list[str], argument: str, path: Path, all_of: bool
-) -> None:
-    """Refuse names that the table does not have; a list of features may have some others."""
-    present = set(found.present)
-    unknown = [name for name in names if name not in present]
-    if not unknown:
-        return
-    if all_of or len(unknown) == len(names):
-        raise InputError(f"{argument}: {path} has no column {quote_some(unknown)}; check the name")
-    mention(
-        f"features: {len(unknown)} of {len(names)} ({quote_some(unknown)}) are not in {path}; the "
-        "others are ranked"
-    )
-
-
-def _features(
-    found: FileContent, wanted: Columns, kept: list[str], path: Path
-) -> tuple[FileContent, tuple[str, ...]]:
-    """Leave out what is not wanted, and what looks like metadata where nobody said."""
-    places = [place for place, name in enumerate(found.names) if wanted.wants(name)]
-    odd: list[int] = []
-    if wanted.only is None and not found.has_genes_only:
-        odd = [
-            place
-            for place in places
-            if found.names[place] not in kept
-            and looks_like_metadata(found.names[place], found.X[:, place])
-        ]
-    metadata = tuple(found.names[place] for place in odd)
-    if metadata:
-        one, are = brief(metadata[0]), "looks" if len(metadata) == 1 else "look"
-        mention(
-            f"{path}: {quote_some(metadata, 8)} {are} like metadata; left out of the ranking "
-            f"(keep={one} ranks it, drop={one} leaves it out without this warning)"
-        )
-        left_out = set(odd)
-        places = [place for place in places if place not in left_out]
-    if len(places) < len(found.names):
-        found.X, found.names = found.X[:, places], tuple(found.names[at] for at in places)
-    if not found.names:
-        besides = f" besides {brief(wanted.label)}" if wanted.label is not None else ""
-        raise InputError(f"{path} has no column of numbers{besides}; there is no feature")
-    return found, metadata
-
-
-# A name of these and of fillers alone is that of metadata. No gene symbol is among them.
-_WORDS = """
-age sex gender race ethnicity bmi height weight batch plate well lane run slide chip array date time
-timepoint day days week weeks month months year years hour hours dose dosage concentration survival
-event status death dead alive os pfs dfs followup censored censor vital outcome response
-stage grade id identifier index barcode patient sample subject donor person participant individual
-animal cage litter case replicate visit site center centre hospital cohort study class label group
-condition treatment cluster rin passage smoker smoking karnofsky ecog row
-"""
-_FILLERS = """
-at of to in on the since from until and no nr num number n code name unnamed overall progression
-disease free relapse last first follow up diagnosis onset birth surgery total collection processing
-sequencing library technical biological point score pack scan experiment tumor tumour mg ml kg cm
-"""
-WORDS, FILLERS = frozenset(_WORDS.split()), frozenset(_FILLERS.split())
-# Fewer rows that count up may do so by chance.
-COUNTED = 5
-
-
-def mention(text: str) -> None:
-    """Warn of data that may not be meant so."""
-    warn_caller(text, category=DataWarning)
-
-
-def looks_like_metadata(name: str, values: np.ndarray | None = None) -> bool:
-    """Say whether a column of numbers is probably no feature, by its name or by counting rows.
-
-    Examples
-    --------
-    >>> [looks_like_metadata(name) for name in ("Age at diagnosis", "patientID", "ID1", "TP53")]
-    [True, True, False, False]
-    >>> looks_like_metadata("x", np.arange(1.0, 21.0))
-    True
-    """
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
-    parts = re.findall(r"[a-z]+|\d+", words.lower())
-    if parts and WORDS.intersection(parts) and WORDS.union(FILLERS).issuperset(parts):
-        return True
-    if values is None or len(values) < COUNTED or values[0] not in (0.0, 1.0):
-        return False
-    return bool((np.diff(values) == 1.0).all())
-
-
-def warn_if_suspicious(X: Any, names: Sequence[str], path: Path, logged: bool) -> None:
-    """Give a sentence with the fix for names that repeat or are dates, and for raw counts."""
-    repeated = [name for name, times in Counter(names).items() if times > 1]
-    if repeated:
-        mention(
-            f"{path}: {len(repeated)} {'name stands' if len(repeated) == 1 else 'names stand'} for "
-            "several features "
-            f"({quote_some(repeated)}); each is ranked by itself, the second as "
-            f"{brief(repeated[0] + '#2')}: keep or average one of each if they are the same gene"
-        )
-    dates = [name for name in names if DATE.fullmatch(name)]
-    if dates:
-        mention(
-            f"{path}: features are named like dates ({quote_some(dates)}), as spreadsheets make of "
-            "SEPT2 or MARCH1; take the names from the original file"
-        )
-    values = X.data if sparse.issparse(X) else X
-    if not logged and (largest := _largest_count(values)):
+    warn_of_names(table.names, str(path))
+    values = table.X.data if sparse.issparse(table.X) else table.X
+    if not logged and (largest := largest_count(values)):
         mention(
             f"{path} looks like raw counts (whole numbers up to {largest:,}); log1p=True ranks "
             "log(1 + x), in which the largest do not hide the others"
         )
+    blocks = table.special.get("block")
+    return Samples(
+        X=apply_log1p(table.X, path) if logged else table.X,
+        y=table.special["label"].astype(str),
+        names=table.names,
+        ids=None if table.ids is None else tuple(map(str, table.ids)),
+        block=blocks,
+        ignored=table.text,
+        path=path,
+        metadata=metadata,
+    )
 
 
-DATE = re.compile(
-    r"\d{4}-\d\d-\d\d( 00:00:00)?|\d{1,2}-(?:sep|mar|dec|oct|apr|feb|nov)|"
-    r"(?:sep|mar|dec|oct|apr|feb|nov)-\d{1,2}",
-    re.IGNORECASE,
-)
-# Counts go further than scores, ages and percents do.
-LARGE = 100
+@dataclass
+class _Table:
+    """What a file holds: a table (N, d), dense or sparse, and what is no feature."""
+
+    X: Any
+    names: tuple[str, ...]
+    ids: np.ndarray | None
+    # "label" and "block", where the file has them, as text.
+    special: dict[str, np.ndarray]
+    # Names that there are, of features or not.
+    present: set[str]
+    # Columns that were left out because they hold text.
+    text: tuple[str, ...] = ()
+    # Whether the format keeps what is no feature apart.
+    genes_only: bool = False
+
+    def of(self, rows: np.ndarray) -> _Table:
+        """Keep some of the samples."""
+        special = {what: column[rows] for what, column in self.special.items()}
+        ids = None if self.ids is None else self.ids[rows]
+        return replace(self, X=self.X[np.flatnonzero(rows)], ids=ids, special=special)
 
 
-def _largest_count(values: np.ndarray) -> int:
-    """Return the largest of numbers that are whole, none negative, some large; else zero."""
-    part = np.ravel(values[: max(1, len(values) // 50)])
-    for some in (part, np.ravel(values)):
-        known = some[np.isfinite(some)]
-        if not known.size or known.min() < 0.0 or (known != np.floor(known)).any():
-            return 0
-    return int(known.max()) if known.max() > LARGE else 0
+def _listed(given: Any, argument: str) -> list[str]:
+    try:
+        names = [given] if isinstance(given, str) else list(given)
+    except TypeError:
+        names = [given]
+    if not all(isinstance(name, str) for name in names):
+        raise InputError(f"{argument}: {brief(given)} is not a list of names; pass some")
+    return names
+
+
+def _check_special(
+    special: dict[str, str], present: Sequence[str], path: Path, kind: str = "column", fix: str = ""
+) -> None:
+    """Refuse a file that lacks a column, or row, with a meaning, or has it twice."""
+    for what, name in special.items():
+        count = list(present).count(name)
+        if not count:
+            raise InputError(absent(path, what, name, present).replace("column", kind) + fix)
+        if count > 1:
+            raise InputError(f"{path} has two {kind}s named {brief(name)}; rename one")
+
+
+def _read_rows(
+    frame: pd.DataFrame, path: Path, special: dict[str, str], ids: str | None, dropped: list[str]
+) -> _Table:
+    """Take a table with a row for each sample apart."""
+    header = list(frame.columns)
+    label = special.get("label")
+    turned = label is not None and label not in header and label in map(str, frame.iloc[:, 0])
+    fix = "; it has a row of that name: give transpose=True" if turned else ""
+    _check_special(special | ({} if ids is None else {"id": ids}), header, path, fix=fix)
+    places = {what: header.index(name) for what, name in special.items()}
+    apart = set(places.values()) | ({header.index(ids)} if ids is not None else set())
+    others = [
+        index for index, name in enumerate(header) if index not in apart and name not in dropped
+    ]
+    named = ids
+    X, numeric = numbers_of(frame.iloc[:, others], path)
+    features = [others[index] for index in numeric]
+    numbers = set(features)
+    text = [index for index in others if index not in numbers or header[index] == ""]
+    first = None if named is None else header.index(named)
+    if first is None and (text or label is None):
+        # Labels in another file are matched by the names of the samples, even if these are numbers.
+        first = text[0] if text else min(others, default=None)
+    chosen = [
+        place for place, index in enumerate(features) if index != first and header[index] != ""
+    ]
+    return _Table(
+        X=X[:, chosen],
+        names=tuple(header[features[place]] for place in chosen),
+        ids=None if first is None else as_labels(frame.iloc[:, first]),
+        special={what: as_labels(frame.iloc[:, index]) for what, index in places.items()},
+        present=set(header),
+        text=tuple(header[index] for index in text if index != first),
+    )
+
+
+def _read_transposed(
+    frame: pd.DataFrame, path: Path, special: dict[str, str], ids: str | None, dropped: list[str]
+) -> _Table:
+    """Take a table with a row for each feature apart, and labels maybe in rows of their own."""
+    header = list(frame.columns)
+    if ids is not None and ids not in header:
+        raise InputError(absent(path, "id", ids, header))
+    first = 0 if ids is None else header.index(ids)
+    names = [str(name) for name in frame.iloc[:, first]]
+    fix = "; it has a column of that name: leave transpose=True out"
+    inside = any(name in header for name in special.values())
+    _check_special(special, names, path, "row", fix if inside else "")
+    others = [index for index, name in enumerate(header) if index != first and name not in dropped]
+    samples = [
+        index for index in others if header[index] != "" and has_numbers(frame.iloc[:, index])
+    ]
+    turned = frame.iloc[:, samples].T
+    turned.columns = names
+    special_columns = {what: as_labels(turned[name]) for what, name in special.items()}
+    apart = {*special.values(), *dropped}
+    kept = [index for index, name in enumerate(names) if name not in apart]
+    X, numeric = numbers_of(turned.iloc[:, kept], path)
+    features = [kept[index] for index in numeric]
+    words = [names[index] for index in sorted(set(kept) - set(features))]
+    return _Table(
+        X=X,
+        names=tuple(names[index] for index in features),
+        ids=np.array([header[index] for index in samples], dtype=object),
+        special=special_columns,
+        present={*header, *names},
+        text=(*words, *(header[index] for index in sorted(set(others) - set(samples)))),
+    )
+
+
+def _read_h5ad(path: Path, special: dict[str, str], layer: str | None, transpose: bool) -> _Table:
+    anndata: Any = require("anndata", "anndata")
+    check_kind(path, (".h5ad",))
+    if transpose:
+        raise InputError(f"transpose: {path} has its cells in rows; leave transpose=True out")
+    try:
+        adata = anndata.read_h5ad(path)
+    except Exception as error:
+        # h5py and anndata raise errors of many kinds for files that they cannot read.
+        raise InputError(f"cannot read {path}: {brief(error, 200)}") from None
+    table, names, _ = values_of(adata, layer, use_raw=False)
+    _check_special(special, list(map(str, adata.obs.columns)), path)
+    return _Table(
+        X=table,
+        names=tuple(map(str, names)),
+        ids=np.array(list(map(str, adata.obs_names)), dtype=object),
+        special={what: as_labels(adata.obs[name]) for what, name in special.items()},
+        present=set(map(str, names)),
+        genes_only=True,
+    )
+
+
+def _features(
+    table: _Table, dropped: list[str], kept: list[str], path: Path, apart: Collection[str]
+) -> tuple[_Table, tuple[str, ...]]:
+    """Leave out what is not wanted, what looks like metadata, and what has no value at all."""
+    names = table.names
+    places = [index for index, name in enumerate(names) if name not in dropped]
+    metadata: tuple[str, ...] = ()
+    if not table.genes_only:
+        odd = {
+            index
+            for index in places
+            if names[index] not in kept and looks_like_metadata(names[index], table.X[:, index])
+        }
+        metadata = tuple(names[index] for index in sorted(odd))
+        empty = set(np.flatnonzero(np.isnan(table.X).all(axis=0)).tolist()) - odd
+        if empty and len(empty | odd) < len(places):
+            named = quote_some([names[index] for index in sorted(empty)])
+            has = "has" if len(empty) == 1 else "have"
+            mention(f"{path}: {named} {has} no value in any sample; left out")
+            odd |= empty
+        places = [index for index in places if index not in odd]
+    if metadata:
+        first, look = brief(metadata[0]), "looks" if len(metadata) == 1 else "look"
+        mention(
+            f"{path}: {quote_some(metadata, 8)} {look} like metadata; left out of the ranking "
+            f"(keep={first} ranks it, drop={first} leaves it out without this warning)"
+        )
+    if not places:
+        raise InputError(
+            f"{path} has no column of numbers besides {quote_some(sorted(apart))}; there is no "
+            "feature"
+        )
+    if len(places) == len(names):
+        return table, metadata
+    return replace(
+        table, X=table.X[:, places], names=tuple(names[index] for index in places)
+    ), metadata
 
 
 def apply_log1p(X: Any, path: Path) -> Any:
@@ -432,23 +445,3 @@ def apply_log1p(X: Any, path: Path) -> Any:
     if sparse.issparse(X):
         return X.log1p()
     return np.log1p(X)
-
-
-VERSION = re.compile(r"(ENS[A-Z]*\d{6,})\.\d+(?:_\d+)?")
-
-
-def matching_names(names: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Return other ways to write names of genes, each with what was done.
-
-    Examples
-    --------
-    >>> matching_names(["ENSG00000141510.12"])
-    [('without their versions', ['ENSG00000141510'])]
-    >>> matching_names(["Trp53", "Myc"])
-    [('in capitals', ['TRP53', 'MYC'])]
-    """
-    ways = {
-        "without their versions": [VERSION.sub(r"\1", name) for name in names],
-        "in capitals": [name.upper() for name in names],
-    }
-    return [(how, other) for how, other in ways.items() if other != list(names)]

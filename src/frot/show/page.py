@@ -138,7 +138,7 @@ class Claim:
     # None where that was not looked at, or is true in part: the badge is orange.
     holds: bool | None
     # The numbers behind it.
-    found: str = ""
+    numbers: str = ""
     # The verdict; by default "holds", "fails" or "skipped".
     word: str = ""
     # The smaller statements that it was put to.
@@ -218,7 +218,7 @@ def render(
     jinja = require("jinja2", "plot")
     rooms = dict.fromkeys((room, "frot.show"))
     environment = jinja.Environment(
-        loader=jinja.ChoiceLoader([jinja.PackageLoader(one) for one in rooms]),
+        loader=jinja.ChoiceLoader([jinja.PackageLoader(name) for name in rooms]),
         autoescape=True,
         undefined=jinja.StrictUndefined,
         trim_blocks=True,
@@ -288,8 +288,6 @@ LINE = "1px solid rgba(128,128,128,.4)"
 # Style sheets of notebooks draw lines and stripes of their own.
 PLAIN = "border:0;background:none"
 CELL = f"padding:.15em .8em .15em 0;{PLAIN};text-align:"
-# The longest bar.
-WIDTH = 8.0
 
 
 class Bar(float):
@@ -316,8 +314,8 @@ def card(
     parts = [f'<div style="font-weight:600;margin-bottom:.3em">{escape(title)}</div>']
     if named := list(facts):
         parts.append(_table([], [[name, value] for name, value in named]))
-    if found := list(rows):
-        parts.append(_table(heads, found))
+    if table := list(rows):
+        parts.append(_table(heads, table))
     if note:
         parts.append(f'<div style="opacity:.75">{escape(note)}</div>')
     frame = f"border:{LINE};border-radius:.4em;padding:.6em .9em;display:inline-block"
@@ -327,7 +325,7 @@ def card(
 def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     top = ""
     if heads:
-        sides = ["left" if isinstance(one, str | Bar) else "right" for one in rows[0]]
+        sides = ["left" if isinstance(cell, str | Bar) else "right" for cell in rows[0]]
         cells = (
             f'<th style="{CELL}{side};border-bottom:{LINE}">{escape(head)}</th>'
             for head, side in zip(heads, sides, strict=True)
@@ -338,12 +336,13 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return f'<table style="{style}">{top}<tbody>{body}</tbody></table>'
 
 
-def _cell(value: object) -> str:
+def _cell(value: object, longest: float = 8.0) -> str:
+    """Return a cell of a table; bars are at most `longest` em."""
     if isinstance(value, Bar):
-        width = WIDTH * min(1.0, max(0.0, value)) if math.isfinite(value) else 0.0
+        width = longest * min(1.0, max(0.0, value)) if math.isfinite(value) else 0.0
         block = "display:inline-block;height:.7em;width"
         bar = f'<span style="{block}:{width:.2f}em;background:{BLUE}"></span>'
-        text = f'<span style="{block}:{WIDTH + 0.5:.2f}em">{bar}</span>{value:.4f}'
+        text = f'<span style="{block}:{longest + 0.5:.2f}em">{bar}</span>{value:.4f}'
         return f'<td style="{CELL}left;white-space:nowrap">{text}</td>'
     if isinstance(value, float):
         return f'<td style="{CELL}right">{value:.5g}</td>'

@@ -33,12 +33,6 @@ if TYPE_CHECKING:
     from frot.plans.plan import Plan
     from frot.problem.result import Result
 
-MAX_ARCS = 4_000
-# A cell smaller than two pixels cannot be seen.
-MAX_CELLS = 200
-# A point that keeps less than this share of what points keep on average is drawn hollow.
-LEFT_OUT = 0.01
-
 
 def plot_plan(
     result: Result,
@@ -110,7 +104,7 @@ def draw_plan(
 
 def _kept(result: Result, a: str, b: str) -> str:
     """What moves of both masses, where that need not be all: a line more in a title."""
-    if result.tau == (np.inf, np.inf):
+    if result.keeps_all:
         return ""
     of_a, of_b = (result.mass / total for total in result.totals)
     return f"\nkeeps {of_a:.0%} of {a}, {of_b:.0%} of {b}"
@@ -123,17 +117,18 @@ def draw_arcs(
     y: np.ndarray,
     names: tuple[str, str] = ("X", "Y"),
     size: float = 22.0,
+    most: int = 4_000,
 ) -> float:
     """Draw points of shapes (n, 2) and (m, 2) and the plan's arcs between them.
 
-    Points are as large as what they keep, and hollow where that is next to nothing. Returns the
-    share of the mass that the drawn arcs carry: all of it unless they are too many.
+    Points are as large as what they keep, and hollow where that is less than a hundredth of the
+    mean. Returns the share of the mass that the drawn arcs, at most `most`, carry.
     """
     collections = require("matplotlib.collections", "plot")
     rows, cols, mass = plan.arcs()
     total = float(mass.sum())
-    if len(mass) > MAX_ARCS:
-        keep = np.argpartition(mass, -MAX_ARCS)[-MAX_ARCS:]
+    if len(mass) > most:
+        keep = np.argpartition(mass, -most)[-most:]
         rows, cols, mass = rows[keep], cols[keep], mass[keep]
     order = np.argsort(mass)
     rows, cols, mass = rows[order], cols[order], mass[order]
@@ -156,7 +151,7 @@ def draw_arcs(
         (y, plan.sum(axis=0), ORANGE, "s", names[1]),
     ):
         relative = weights / max(float(np.mean(weights)), 1e-300)
-        gone, sizes = relative < LEFT_OUT, size * np.clip(relative, 0.2, 5.0)
+        gone, sizes = relative < 0.01, size * np.clip(relative, 0.2, 5.0)
         axes.scatter(
             *points[~gone].T, s=sizes[~gone], color=colour, marker=marker, label=name, **style
         )
@@ -172,7 +167,7 @@ def draw_cells(
     plan: Plan,
     order: tuple[np.ndarray, np.ndarray] | None = None,
     share: bool = False,
-    most: int = MAX_CELLS,
+    most: int = 200,
 ) -> Any:
     """Draw a plan as a heat map of at most `most` cells a side; returns the image.
 

@@ -32,10 +32,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-TOP = 30
 
-
-def plot_alpha(result: Result, top: int = TOP) -> Figure:
+def plot_alpha(result: Result, top: int = 30) -> Figure:
     r"""Draw :math:`\alpha_l` and :math:`\phi_l` of the heaviest groups as bars side by side.
 
     Parameters
@@ -58,12 +56,12 @@ def plot_alpha(result: Result, top: int = TOP) -> Figure:
     return _draw_alpha(new_figure(8.0, _alpha_height(result, top)), result, top)
 
 
-def _alpha_height(result: Result, top: int = TOP) -> float:
+def _alpha_height(result: Result, top: int = 30) -> float:
     """Inches that the bars need so that no two names touch."""
     return 1.3 + 0.24 * max(3, min(top, len(result.alpha)))
 
 
-def _draw_alpha(figure: Any, result: Result, top: int = TOP) -> Any:
+def _draw_alpha(figure: Any, result: Result, top: int = 30) -> Any:
     shown = result.ranking()[: max(1, top)]
     left, right = figure.subplots(1, 2, sharey=True)
     place = np.arange(len(shown))
@@ -222,9 +220,6 @@ def plot_result(result: Result, kind: str | None = None, **options: Any) -> Figu
     return figure
 
 
-MAX_GROUPS = 1_000
-
-
 def write_report(
     result: Result,
     path: str | os.PathLike[str],
@@ -294,10 +289,8 @@ def write_report(
             ),
             ("Plan", f"{plan_kind(result.plan)}, mass {result.plan.sum():.6g}"),
             *_kept_mass(result),
-            ("Run", f"{plural(result.iterations, 'iteration')} in {result.time:.3g} s"),
-            ("Entropy of α, η", f"{result.eta:g}"),
-            ("Entropy of the plan, ε", f"{result.eps:g}"),
-            ("Solver", result.solver),
+            ("Problem", result.describe_problem()),
+            ("Solver", result.describe_run()),
         ],
         pictures=[
             picture(
@@ -314,23 +307,25 @@ def write_report(
 
 def _kept_mass(result: Result) -> list[tuple[str, str]]:
     """Return the fact of how much of both sides' mass moves, where that is not all of it."""
-    if result.tau == (np.inf, np.inf):
+    if result.keeps_all:
         return []
     shares = [
         f"{result.mass / total:.1%} of {name}"
         for name, total in zip(("a", "b"), result.totals, strict=True)
     ]
-    prices = " and ".join(f"{price:.4g}" for price in result.tau)
-    return [("Mass kept", f"{', '.join(shares)} (τ {prices}, {result.penalty})")]
+    how = f"τ {' and '.join(f'{price:.4g}' for price in result.tau)}, {result.penalty}"
+    if result.fixed_mass is not None:
+        how = f"mass {result.fixed_mass:.6g}"
+    return [("Mass kept", f"{', '.join(shares)} ({how})")]
 
 
-def _group_table(result: Result, groups: Groups | None) -> PageTable:
+def _group_table(result: Result, groups: Groups | None, most: int = 1_000) -> PageTable:
     """The groups by weight, with their sizes where these are known."""
     columns = [Column("Rank", first="ascending"), Column("Group", "text"), Column("α"), Column("φ")]
     if groups is not None:
         columns.insert(2, Column("Features"))
     rows = []
-    for rank, group in enumerate(result.ranking()[:MAX_GROUPS].tolist(), start=1):
+    for rank, group in enumerate(result.ranking()[:most].tolist(), start=1):
         row = [number(rank, ".0f"), Cell(result.names[group])]
         if groups is not None:
             row.append(number(groups.sizes[group], ".0f"))

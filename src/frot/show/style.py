@@ -101,8 +101,8 @@ def legend_above(axes: Axes, columns: int) -> None:
 
 def legend_below(figure: Any, *panels: Axes, columns: int, size: float = 10.0, **more: Any) -> None:
     """Name what is drawn on some panels, once, below all of the figure."""
-    found = [panel.get_legend_handles_labels() for panel in panels]
-    handles, labels = (list(chain(*parts)) for parts in zip(*found, strict=True))
+    named = [panel.get_legend_handles_labels() for panel in panels]
+    handles, labels = (list(chain(*parts)) for parts in zip(*named, strict=True))
     look = {"loc": "outside lower center", "frameon": False, "fontsize": size, "ncols": columns}
     figure.legend(handles, labels, **look, **more)
 

@@ -10,13 +10,22 @@ from __future__ import annotations
 
 from frot.solvers._cutting_set import CuttingSet
 from frot.solvers._linear_program import EpigraphProgram, LinearProgram
-from frot.solvers.drive import Callback
+from frot.solvers.drive import Callback, Offer, Solver, Start
 from frot.solvers.entropic.entropic import Entropic
 from frot.solvers.exact.exact import Exact
 from frot.solvers.frank_wolfe import FrankWolfe
-from frot.solvers.start import Start
+
+# What a solver is called by name.
+SOLVERS: dict[str, Solver] = {
+    "exact": Exact(),
+    "entropic": Entropic(),
+    "frank_wolfe": FrankWolfe(),
+    "linear_program": LinearProgram(),
+    "cutting_set": CuttingSet(),
+}
 
 __all__ = [
+    "SOLVERS",
     "Callback",
     "CuttingSet",
     "Entropic",
@@ -24,5 +33,7 @@ __all__ = [
     "Exact",
     "FrankWolfe",
     "LinearProgram",
+    "Offer",
+    "Solver",
     "Start",
 ]

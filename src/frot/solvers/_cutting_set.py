@@ -7,23 +7,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from frot._base.arrays import UNIT
 from frot._base.errors import InputError, collect_warnings
-from frot.costs import StackedCosts
-from frot.costs.protocol import UNIT
+from frot.costs import Stack
 from frot.costs.stack import stack_of
 from frot.problem.adversary import SimplexFamily
 from frot.problem.bounds import Lower, upper_bound
 from frot.problem.problem import Problem
-from frot.solvers.drive import Driven, Offer
+from frot.solvers.drive import Offer, Solver, Start
 from frot.solvers.exact.exact import Exact
-from frot.solvers.start import Start
-
-# The first restricted problems are solved to this gap, and then to this share of the whole one's.
-ROUGH, SHARE = 1e-3, 0.1
 
 
 @dataclass(frozen=True)
-class CuttingSet(Driven):
+class CuttingSet(Solver):
     r"""Solve the problem for any convex and bounded set of weights, eta = 0.
 
     .. math::
@@ -31,7 +27,7 @@ class CuttingSet(Driven):
         \sum_l \alpha_l \langle \Pi, C_l \rangle
 
     Costs :math:`\sum_l \alpha_l C_l` found so far are one feature-robust problem, which `Exact`
-    solves; the set answers its plan with new weights, until they are no worse [1]_. The lower bound
+    solves; the set answers its plan with new weights, until they are no worse. The lower bound
     is the feature-robust one, since mixtures of weights of a convex set are in it; the upper bound
     is the set's answer to the plan. All that a set has to know is ``best(phi)``; it keeps all
     costs.
@@ -44,11 +40,6 @@ class CuttingSet(Driven):
         Answers of the set at most.
     time_limit : float, optional
         Seconds.
-
-    References
-    ----------
-    .. [1] S. Dhouib, I. Redko, T. Kerdoncuff, R. Emonet and M. Sebban, A swiss army knife for
-       minimax optimal transport, ICML 2020.
 
     Examples
     --------
@@ -82,36 +73,36 @@ class CuttingSet(Driven):
         _, answer = adversary.best(problem.independent)
         alphas = [answer]
         mixed = [costs.mix(answer)]
-        finest = SHARE * self.tol
-        tol, plan = ROUGH, None
+        finest = 0.1 * self.tol
+        tol, plan = 1e-3, None
         while True:
             weights = np.stack(alphas)
             master = Problem(_mixed(costs, weights, np.stack(mixed)), problem.a, problem.b)
             with collect_warnings():
-                found = Exact(tol=max(tol, finest))(master, Start(plan=plan))
-            alpha = np.asarray(found.alpha @ weights)
+                result = Exact(tol=max(tol, finest))(master, Start(plan=plan))
+            alpha = np.asarray(result.alpha @ weights)
             if isinstance(adversary, SimplexFamily) and not adversary.contains(alpha):
                 # Sums of weights are one, and none is above the cap, but for their last places.
                 alpha = adversary.project(alpha)
-            upper = upper_bound(problem, found.plan)
-            yield Offer(upper, Lower(found.lower, alpha, *found.potentials))
+            upper = upper_bound(problem, result.plan)
+            yield Offer(upper, Lower(result.lower, alpha, *result.potentials))
             plan = upper.plan
             _, answer = adversary.best(upper.phi)
             if not any(np.array_equal(answer, known) for known in alphas):
                 alphas.append(answer)
                 mixed.append(costs.mix(answer))
-                tol = min(tol, SHARE * problem.gap(found.lower, upper.bound))
+                tol = min(tol, 0.1 * problem.gap(result.lower, upper.bound))
             elif tol > finest:
                 # What is left of the gap is that of the restricted problem.
-                tol = SHARE * tol
+                tol = 0.1 * tol
             else:
                 return
 
 
-def _stacked(problem: Problem) -> StackedCosts:
+def _stacked(problem: Problem) -> Stack:
     """The costs as a stack that knows its errors: weights may be negative, or of any sum."""
     costs = problem.costs
-    if isinstance(costs, StackedCosts):
+    if isinstance(costs, Stack):
         return costs
     count, n, m = problem.shape
     if 8 * count * n * m > problem.memory_budget:
@@ -123,7 +114,7 @@ def _stacked(problem: Problem) -> StackedCosts:
     return stack_of(costs)
 
 
-def _mixed(base: StackedCosts, alphas: np.ndarray, stack: np.ndarray) -> StackedCosts:
+def _mixed(base: Stack, alphas: np.ndarray, stack: np.ndarray) -> Stack:
     """Costs that are mixtures, each right to some units of what was added up for it."""
     share = 2.0 * (alphas.shape[1] + 2) * UNIT
     sizes = np.abs(alphas)
@@ -132,6 +123,6 @@ def _mixed(base: StackedCosts, alphas: np.ndarray, stack: np.ndarray) -> Stacked
     if base.error is not None:
         rows, cols = sizes @ base.error[0], sizes @ base.error[1]
     if (alphas >= 0.0).all() and base.nonnegative:
-        return StackedCosts(stack, (rows, cols), share + base.relative)
-    added = np.tensordot(sizes, np.abs(base.stack), axes=1)
-    return StackedCosts(stack, (rows + (share + base.relative) * added.max(axis=2), cols))
+        return Stack(stack, share + base.relative, (rows, cols))
+    added = np.tensordot(sizes, np.abs(base.C), axes=1)
+    return Stack(stack, 0.0, (rows + (share + base.relative) * added.max(axis=2), cols))

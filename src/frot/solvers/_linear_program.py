@@ -1,4 +1,7 @@
-r"""The paper's linear program by HiGHS: whole, to check others, or on some arcs, to end a run."""
+r"""The paper's linear program by HiGHS (Huangfu and Hall 2018).
+
+Whole, to check others, or on some arcs, to end a run.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +17,11 @@ from frot._base.validate import check_choice
 from frot.plans.plan import Plan
 from frot.problem.bounds import lower_bound, upper_bound
 from frot.problem.problem import Problem
-from frot.solvers.drive import Driven, Offer
-from frot.solvers.start import Start
-
-# Seconds it takes to hand an entry of the program to HiGHS, roughly.
-BUILD_SECONDS = 1e-7
-# HiGHS refuses larger entries.
-DEAREST = 1e12
-# Steps of HiGHS, after which it cycles: of the simplex for each row and column, and of the interior
-# point.
-MOST_STEPS = 200
+from frot.solvers.drive import Offer, Solver, Start
 
 
 @dataclass(frozen=True)
-class LinearProgram(Driven):
+class LinearProgram(Solver):
     r"""Solve the paper's equation for eta = 0 as one linear program with n m + 1 columns.
 
     With a `CappedSimplex` it has L more.
@@ -67,13 +61,12 @@ class LinearProgram(Driven):
     def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
         """Solve the program on all arcs. A start is not used."""
         groups, n, m = problem.shape
-        if BUILD_SECONDS * (groups + 2) * n * m > seconds_left():
+        # Roughly the seconds it takes to hand the program's entries to HiGHS.
+        if 1e-7 * (groups + 2) * n * m > seconds_left():
             raise DeadlineError
         rows, cols = np.divmod(np.arange(n * m), m)
         costs = problem.costs.at(rows, cols)
-        # Where a few huge costs make the mean, the value may be near either.
-        unit = float(np.sqrt(problem.typical_cost * problem.mean_cost)) or 1.0
-        cap = problem.adversary.cap
+        unit, cap = problem.typical_cost or 1.0, problem.adversary.cap
         program = EpigraphProgram(problem.a, problem.b, rows, cols, costs, self.method, cap, unit)
         try:
             vertex = program.solve(presolve=True)
@@ -95,8 +88,9 @@ class LinearProgram(Driven):
 
 
 class Vertex(NamedTuple):
-    """Mass on the arcs, weights of the groups, and potentials of the columns."""
+    """The arcs, the mass on them, weights of the groups, and potentials of the columns."""
 
+    arcs: tuple[np.ndarray, np.ndarray]
     mass: np.ndarray
     alpha: np.ndarray
     g: np.ndarray
@@ -122,6 +116,9 @@ class EpigraphProgram:
     array([0.5, 0.5])
     """
 
+    # Steps for each row and column, or of the interior point, after which HiGHS cycles.
+    most_steps = 200
+
     def __init__(
         self,
         a: np.ndarray,
@@ -137,7 +134,8 @@ class EpigraphProgram:
         n, m = len(a), len(b)
         self.unit, self.mass_unit, self.method = unit, 1.0 / max(n, m), method
         self.a, self.b, self.rows, self.cols = a / self.mass_unit, b / self.mass_unit, rows, cols
-        self.costs = np.clip(costs / unit, -DEAREST, DEAREST)
+        # HiGHS refuses larger entries.
+        self.costs = np.clip(costs / unit, -1e12, 1e12)
         self.sizes = (groups, count, n, m)
         # One marginal follows from the others; asked for twice, rounding can make them disagree.
         self.implied = n + int(np.argmax(b))
@@ -161,7 +159,8 @@ class EpigraphProgram:
         alpha = np.maximum(-y[n + m :], 0.0)
         total = alpha.sum()
         alpha = alpha / total if total > 0.0 else np.full(groups, 1.0 / groups)
-        return Vertex(np.maximum(x[:count], 0.0) * self.mass_unit, alpha, y[n : n + m] * self.unit)
+        mass = np.maximum(x[:count], 0.0) * self.mass_unit
+        return Vertex((self.rows, self.cols), mass, alpha, y[n : n + m] * self.unit)
 
     def _run(self, presolve: bool) -> tuple[np.ndarray, np.ndarray] | None:
         """Return HiGHS's values of the columns and duals of the rows; None if infeasible."""
@@ -207,7 +206,7 @@ class EpigraphProgram:
     @staticmethod
     def _started(highspy: Any, model: Any, method: str, presolve: bool) -> Any:
         """Run HiGHS on the model; what it came to is asked of it."""
-        highs = highspy.Highs()
+        highs, most_steps = highspy.Highs(), EpigraphProgram.most_steps
         for name, setting in {
             "output_flag": False,
             "threads": 1,
@@ -216,8 +215,8 @@ class EpigraphProgram:
             "primal_feasibility_tolerance": 1e-10,
             "dual_feasibility_tolerance": 1e-10,
             "time_limit": max(seconds_left(), 1e-3),
-            "simplex_iteration_limit": MOST_STEPS * (model.num_col_ + model.num_row_),
-            "ipm_iteration_limit": MOST_STEPS,
+            "simplex_iteration_limit": most_steps * (model.num_col_ + model.num_row_),
+            "ipm_iteration_limit": most_steps,
         }.items():
             highs.setOptionValue(name, setting)
         # A long solve runs in a thread of its own, so that Ctrl-C reaches Python.

@@ -1,7 +1,7 @@
-"""The driver of every solver: tolerance, limits, callback, progress bar and Ctrl-C.
+"""What a solver is, and the driver of all: tolerance, limits, callback, progress bar and Ctrl-C.
 
-An algorithm is a generator of `Offer`s. It need not know when to stop: the driver keeps the best
-upper and the best lower bound seen, and ends the run.
+A `Solver` is a generator of `Offer`s: bounds that each step has proven. It need not know when to
+stop: `drive` keeps the best upper and the best lower bound seen, and ends the run.
 """
 
 from __future__ import annotations
@@ -9,36 +9,117 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from frot._base.arrays import to_numpy
 from frot._base.errors import InputError, warn_caller
 from frot._base.stopping import DeadlineError, deadline, no_deadline, seconds_left
+from frot._base.validate import read_numbers
+from frot.plans.feasible import fill, round_plan
+from frot.plans.plan import Plan
 from frot.problem.adversary import GivenSet, SimplexFamily
 from frot.problem.bounds import (
     Lower,
     Upper,
-    cheap_lower_bound,
-    is_rounding,
+    lower_bound,
+    mostly_rounding,
     refuse_contradiction,
     upper_bound,
 )
-from frot.problem.marginals import refuse_penalty
-from frot.problem.problem import Problem
+from frot.problem.problem import Marginals, Problem
 from frot.problem.result import Progress, Result, Status, handed_out
 from frot.solvers.partial import Partial
 from frot.solvers.progress import progress_bar
-from frot.solvers.start import Start, first_plans
+from frot.solvers.weightless import put_back
 
 Callback = Callable[[Progress], object]
 
-# Steps an algorithm has to find better numbers once its interval is mostly rounding.
-PATIENCE = 15
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Where a run begins; each part may be missing.
+
+    Attributes
+    ----------
+    alpha : array of shape (L,), optional
+    plan : Plan of shape (n, m), optional
+        Feasible, where marginals have to be kept.
+    g : array of shape (m,), optional
+        Potential of the columns.
+    """
+
+    alpha: np.ndarray | None = None
+    plan: Plan | None = None
+    g: np.ndarray | None = None
+
+    @staticmethod
+    def check(start: Any, shape: tuple[int, ...]) -> None:
+        """Refuse what is not None, a Result, weights (L,) or a plan (n, m) for the given shape.
+
+        A `Start` comes from this library, and fits.
+        """
+        if start is None or isinstance(start, Start):
+            return
+        if isinstance(start, Result):
+            Start.check(start.alpha, shape)
+            Start.check(start.plan, shape)
+            return
+        array = None if isinstance(start, Plan) else read_numbers(start, "start")
+        given = tuple(start.shape) if array is None else array.shape
+        if given not in (shape[:1], shape[1:]):
+            raise InputError(
+                f"start: shape {given} is neither weights {shape[:1]} nor a plan "
+                f"{shape[1:]}; pass one of these or a Result"
+            )
+        # Entries of a `Plan` are what they should be, and to form them may take too much memory.
+        if array is None:
+            return
+        if not np.isfinite(array).all() or (array < 0.0).any() or not array.any():
+            raise InputError("start: must be finite, >= 0 and not all zero")
+
+    @classmethod
+    def parse(
+        cls, start: Any, problem: Problem, rows: np.ndarray, cols: np.ndarray, plans: bool = True
+    ) -> Start:
+        """Read what `check` lets through.
+
+        `rows` and `cols` are the points of the user's data that `problem` still has; a solver that
+        has no use for `plans` need not have them formed.
+        """
+        if start is None:
+            return cls()
+        if isinstance(start, Start):
+            return replace(start, g=None if start.g is None else start.g[cols])
+        if isinstance(start, Result):
+            known = cls.parse(start.plan, problem, rows, cols) if plans else cls()
+            alpha, g = _host(start.alpha), _host(start.potentials[1])
+            return cls(alpha / alpha.sum(), known.plan, g[cols])
+        if isinstance(start, Plan) and not plans:
+            return cls()
+        array = np.asarray(start, dtype=float) if isinstance(start, Plan) else _host(start)
+        if array.ndim == 1:
+            # Dividing by the largest first keeps huge weights from summing to infinity.
+            array = array / array.max()
+            return cls(alpha=array / array.sum())
+        kept = array / array.max() if problem.marginals.balanced else array
+        plan = Plan.from_arcs(*Plan(kept[np.ix_(rows, cols)]).arcs(), problem.shape[1:])
+        if not problem.marginals.balanced:
+            # How much mass it moves is part of a plan there.
+            return cls(plan=plan)
+        return cls(plan=round_plan(plan, problem.a, problem.b))
+
+
+def _host(values: Any) -> np.ndarray:
+    """Numbers of a tensor or an array as NumPy's."""
+    return np.asarray(to_numpy(values), dtype=float)
 
 
 class Offer(NamedTuple):
-    """Bounds that a step has found; None where it has nothing new.
+    """Bounds that a step has proven; None where it has nothing new.
 
     An algorithm that changes eta on its way says which `problem` its bounds are about: what was
     known before is then forgotten.
@@ -54,11 +135,34 @@ class Offer(NamedTuple):
     problem: Problem | None = None
 
 
-NOTHING_NEW = Offer()
+class Solver(ABC):
+    """A solver: a frozen dataclass with its limits as fields, `offers` and `check`.
 
+    It declares what it takes besides the ordinary problem: `any_set` of weights, `penalties` of
+    marginals that are not kept, arrays of `any_library`. What it does not declare is refused by
+    name.
 
-class Driven(ABC):
-    """A solver that is a generator of offers; a frozen dataclass with its limits as fields."""
+    Examples
+    --------
+    >>> import frot
+    >>> from frot.problem.bounds import lower_bound, upper_bound
+    >>> @dataclass(frozen=True)
+    ... class OneStep(frot.solvers.Solver):
+    ...     "Ordinary transport at equal weights."
+    ...     tol: float = 1e-6
+    ...     max_iter: int = 1
+    ...     time_limit: float | None = None
+    ...     def check(self, shape, eta, eps):
+    ...         assert eps == 0.0
+    ...     def offers(self, problem, start):
+    ...         alpha = np.full(problem.shape[0], 1.0 / problem.shape[0])
+    ...         mixed = problem.costs.mix(alpha)
+    ...         plan, f, g, _ = frot.NetworkSimplex()(mixed, problem.a, problem.b)
+    ...         upper = upper_bound(problem, plan)
+    ...         yield frot.solvers.Offer(upper, lower_bound(problem, alpha, g, mixed))
+    >>> frot.solve([[0.0], [1.0]], [[1.0], [3.0]], groups=[[0], [0]], solver=OneStep()).value
+    2.5
+    """
 
     tol: float
     max_iter: int
@@ -80,60 +184,75 @@ class Driven(ABC):
         return False
 
     @property
+    def leaves_costs(self) -> bool:
+        """Whether costs are worked on where they are, rather than brought to the host."""
+        return self.any_library
+
+    @property
     def keep_last(self) -> bool:
         """Whether the last plan is the answer rather than the best one."""
         return False
 
     @abstractmethod
     def offers(self, problem: Problem, start: Start) -> Iterator[Offer]:
-        """Yield what each step has found."""
-
-    def before_any(self, problem: Problem) -> Offer:
-        """Return bounds that need no step, for a run that was stopped before its first."""
-        return bounds_from_points(problem)
-
-    def complete(self, problem: Problem, result: Result) -> Result:
-        """Add to a result what this solver alone knows of it."""
-        return result
+        """Yield what each step has proven."""
 
     @abstractmethod
     def check(self, shape: tuple[int, ...], eta: float, eps: float) -> None:
         """Refuse what this solver cannot do."""
 
+    def before_any(self, problem: Problem) -> Offer:
+        """Return bounds for a run that was stopped before its first."""
+        return first_bounds(problem)
+
+    def complete(self, problem: Problem, result: Result) -> Result:
+        """Add to a result what this solver alone knows of it."""
+        return result
+
     def __call__(
         self,
         problem: Problem,
-        start: Start | None = None,
+        start: Any = None,
         callback: Callback | None = None,
         progress: bool = False,
     ) -> Result:
-        """Solve `problem`; after Ctrl-C `Interrupted` has the answer until then."""
+        """Solve `problem`; after Ctrl-C `Interrupted` has the answer until then.
+
+        Points without weight are left out, and put back after. `start` is what `frot.solve` takes.
+        """
         refuse_set(self, problem.adversary)
         refuse_penalty(self, problem.marginals)
         self.check(problem.shape, problem.adversary.eta, problem.eps)
-        view, whole, start = None, problem, start or Start()
+        small, rows, cols = problem.support()
+        begin = Start.parse(start, small, rows, cols, plans=not self.any_library)
+        result = self.complete(small, self._solve(small, begin, callback, progress))
+        if small is not problem:
+            result = put_back(problem, result, rows, cols)
+        return handed_out(result)
+
+    def _solve(
+        self, problem: Problem, start: Start, callback: Callback | None, progress: bool
+    ) -> Result:
+        """Solve a problem of points that all have weight."""
+        if not self.leaves_costs:
+            problem = problem.on_host()
+        view, whole = None, problem
         if problem.marginals.partial:
             view = Partial.of(problem)
             whole, start = view.whole, view.start(start)
-        offers = self.offers(whole, start)
-        try:
-            result = drive(
-                offers,
-                whole,
-                solver=repr(self),
-                tol=self.tol,
-                max_iter=self.max_iter,
-                time_limit=self.time_limit,
-                callback=callback,
-                progress=progress,
-                keep_last=self.keep_last,
-                before_any=self.before_any,
-                view=view,
-            )
-        finally:
-            # Generators that were not run to their end still have something to say.
-            getattr(offers, "close", lambda: None)()
-        return handed_out(self.complete(problem, result))
+        return drive(
+            self.offers(whole, start),
+            whole,
+            solver=repr(self),
+            tol=self.tol,
+            max_iter=self.max_iter,
+            time_limit=self.time_limit,
+            callback=callback,
+            progress=progress,
+            keep_last=self.keep_last,
+            before_any=self.before_any,
+            view=view,
+        )
 
 
 def refuse_set(solver: Any, adversary: SimplexFamily | GivenSet) -> None:
@@ -142,6 +261,20 @@ def refuse_set(solver: Any, adversary: SimplexFamily | GivenSet) -> None:
         raise InputError(
             f"adversary: {type(solver).__name__} does not take {adversary.name}; use "
             "solver=frot.CuttingSet(), with eps = 0, or frot.CappedSimplex(k)"
+        )
+
+
+def refuse_penalty(solver: Any, marginals: Marginals) -> None:
+    """Refuse marginals that a solver does not declare to take (`penalties`)."""
+    if marginals.balanced:
+        return
+    takes = getattr(solver, "penalties", frozenset())
+    if marginals.penalty not in takes:
+        side = "tau" if marginals.mass is None else "mass"
+        others = "; it takes " + ", ".join(map(repr, sorted(takes))) if takes else ""
+        raise InputError(
+            f"{side}: {type(solver).__name__} does not take {marginals.name}{others}; use "
+            f"solver='auto', or leave {side} out"
         )
 
 
@@ -168,26 +301,29 @@ def drive(
     problem that `problem` stands for, where it does.
     """
     begin = time.perf_counter()
-    known = _BestBounds(keep_last)
+    known = _Interval(problem, view, keep_last)
     history: list[Progress] = []
     iteration = rounded = 0
     status = Status.STALLED
+    bar = progress_bar(tol) if progress else nullcontext(None)
     try:
-        with deadline(time_limit), progress_bar(tol, enabled=progress) as show:
+        with deadline(time_limit), bar as show:
             for offer in offers:
                 iteration += 1
-                problem = known.take(offer) or problem
-                now = Progress(iteration, time.perf_counter() - begin, -np.inf, np.inf, 1.0)
-                if known.complete:
-                    now = known.progress(problem, iteration, time.perf_counter() - begin, view)
-                    if offer != NOTHING_NEW:
+                known.take(offer)
+                now = known.progress(iteration, begin)
+                if known.upper is not None and known.lower is not None:
+                    if offer.upper is not None or offer.lower is not None:
                         history.append(now)
-                    show(now)
-                    rounded += known.is_rounding
-                stopped = callback is not None and _is_true(callback(now))
-                if known.complete and (now.gap <= tol or rounded >= PATIENCE):
+                    if show is not None:
+                        show(now)
+                    rounded += mostly_rounding(known.upper, known.lower)
+                answer = callback(now) if callback is not None else None
+                # So many steps may find better numbers once the interval is mostly rounding.
+                if now.gap <= tol or rounded >= 15:
                     break
-                if stopped:
+                # Whatever else a callback happens to return does not stop a run.
+                if isinstance(answer, bool | np.bool_) and answer:
                     status = Status.STOPPED
                     break
                 if iteration >= max_iter:
@@ -200,12 +336,14 @@ def drive(
         status = Status.INTERRUPTED
     except DeadlineError:
         status = Status.TIME_LIMIT
-    if not known.complete:
+    if known.upper is None or known.lower is None:
         with no_deadline():
-            problem = known.complete_by((before_any or bounds_from_points)(problem)) or problem
-    upper, lower = known.bounds
+            known.complete((before_any or first_bounds)(known.problem))
+    problem, upper, lower = known.problem, known.upper, known.lower
+    assert upper is not None
+    assert lower is not None
     refuse_contradiction(lower.bound, upper.bound, solver)
-    last = known.progress(problem, iteration, time.perf_counter() - begin, view)
+    last = known.progress(iteration, begin)
     if not history or history[-1].gap != last.gap:
         history.append(last)
     if status is not Status.INTERRUPTED and last.gap <= tol:
@@ -228,8 +366,9 @@ def drive(
         eta=problem.adversary.eta,
         eps=problem.eps,
         points=problem.points,
+        weights=(problem.a, problem.b),
         groups=problem.groups,
-        adversary=problem.adversary.name,
+        adversary=problem.adversary.describe(),
         tol=tol,
         **problem.owed,
     )
@@ -241,65 +380,49 @@ def drive(
     return result
 
 
-class _BestBounds:
-    """The best bounds offered so far, or the last plan where that is the answer."""
+class _Interval:
+    """The best bounds offered so far, as they hold of the problem that was asked for."""
 
-    def __init__(self, keep_last: bool) -> None:
-        self.keep_last = keep_last
+    def __init__(self, problem: Problem, view: Partial | None, keep_last: bool) -> None:
+        self.problem, self.view, self.keep_last = problem, view, keep_last
         self.upper: Upper | None = None
         self.lower: Lower | None = None
 
-    def take(self, offer: Offer) -> Problem | None:
-        """Keep what is better than what was known; return the offer's problem if that is new."""
-        upper, lower, problem = offer.upper, offer.lower, offer.problem
-        if problem is not None:
-            self.upper, self.lower = None, None
-        if upper is not None:
-            known = self.upper
-            if self.keep_last or known is None or upper.bound < known.bound:
-                self.upper = upper
+    def _of_view(self, offer: Offer) -> tuple[Upper | None, Lower | None]:
+        """The bounds of an offer; about another problem, those of the old one are forgotten."""
+        if offer.problem is not None:
+            self.problem, self.upper, self.lower = offer.problem, None, None
+        if self.view is None:
+            return offer.upper, offer.lower
+        return self.view.proven(offer.upper, offer.lower)
+
+    def take(self, offer: Offer) -> None:
+        """Keep the lower of two upper bounds, or the last one, and the higher of two lower ones."""
+        upper, lower = self._of_view(offer)
+        if upper is not None and (
+            self.upper is None or self.keep_last or upper.bound < self.upper.bound
+        ):
+            self.upper = upper
+        self._raise(lower)
+
+    def complete(self, offer: Offer) -> None:
+        """Take an upper bound only where there is none."""
+        upper, lower = self._of_view(offer)
+        self.upper = self.upper or upper
+        self._raise(lower)
+
+    def _raise(self, lower: Lower | None) -> None:
         if lower is not None and (self.lower is None or lower.bound > self.lower.bound):
             self.lower = lower
-        return problem
 
-    def complete_by(self, offer: Offer) -> Problem | None:
-        """Take what is still unknown from an offer that needed no algorithm."""
-        if offer.problem is not None:
-            return self.take(offer)
-        return self.take(Offer(offer.upper if self.upper is None else None, offer.lower))
-
-    @property
-    def complete(self) -> bool:
-        """Whether there is an interval."""
-        return self.upper is not None and self.lower is not None
-
-    @property
-    def bounds(self) -> tuple[Upper, Lower]:
-        """The interval and what proves it."""
-        assert self.upper is not None
-        assert self.lower is not None
-        return self.upper, self.lower
-
-    @property
-    def is_rounding(self) -> bool:
-        """Whether most of the interval is what rounding may have done to its two ends."""
-        upper, lower = self.bounds
-        doubt = upper.bound - upper.value + lower.slack
-        return is_rounding(upper.bound - lower.bound, doubt)
-
-    def progress(
-        self, problem: Problem, iteration: int, elapsed: float, view: Partial | None
-    ) -> Progress:
+    def progress(self, iteration: int, begin: float) -> Progress:
         """Where the run stands, in the units of the problem that was asked for."""
-        upper, lower = self.bounds
-        gap = problem.gap(lower.bound, upper.bound)
-        now = Progress(iteration, elapsed, lower.bound, upper.bound, gap)
-        return now if view is None else view.tell(now)
-
-
-def _is_true(answer: object) -> bool:
-    """True or NumPy's; whatever else a callback happens to return does not stop a run."""
-    return isinstance(answer, bool | np.bool_) and bool(answer)
+        elapsed = time.perf_counter() - begin
+        if self.upper is None or self.lower is None:
+            return Progress(iteration, elapsed, -np.inf, np.inf, 1.0)
+        gap = self.problem.gap(self.lower.bound, self.upper.bound)
+        now = Progress(iteration, elapsed, self.lower.bound, self.upper.bound, gap)
+        return now if self.view is None else self.view.tell(now)
 
 
 def warn_unfinished(result: Result, tol: float) -> None:
@@ -311,10 +434,17 @@ def warn_unfinished(result: Result, tol: float) -> None:
     )
 
 
-def bounds_from_points(problem: Problem) -> Offer:
-    """Return bounds that need no step and no pass over the costs, for a run that had no time.
+def first_bounds(problem: Problem) -> Offer:
+    """Return bounds that take no step: of a plan that is filled in some order, and of g = 0.
 
-    The better of some plans that need no solver, and what the points alone prove.
+    The weights answer the product of a and b.
     """
-    uppers = [upper_bound(problem, plan) for plan in first_plans(problem)]
-    return Offer(min(uppers, key=lambda one: one.bound), cheap_lower_bound(problem))
+    marginals, (_, n, m) = problem.marginals, problem.shape
+    rows, cols, mass = fill(*problem.shares)
+    if marginals.unbalanced:
+        # What has to be kept is, and no more is moved.
+        sides = ((marginals.tau_a, problem.a), (marginals.tau_b, problem.b))
+        mass = mass * max(float(side.sum()) if tau == np.inf else 0.0 for tau, side in sides)
+    _, alpha = problem.adversary.best(problem.independent)
+    upper = upper_bound(problem, Plan.from_arcs(rows, cols, mass, (n, m)))
+    return Offer(upper, lower_bound(problem, alpha, np.zeros(m)))

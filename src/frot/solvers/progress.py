@@ -11,7 +11,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import timedelta
 from html import escape
 from typing import Any
@@ -24,16 +24,12 @@ PAUSE = 0.1
 LINE_PAUSE = 10.0
 
 
-def progress_bar(
-    tol: float, *, enabled: bool
-) -> AbstractContextManager[Callable[[Progress], object]]:
-    """Yield a function that shows a `Progress`; it does nothing unless `enabled`."""
-    return _gap_bar(tol) if enabled else nullcontext(lambda now: None)
-
-
 @contextmanager
-def _gap_bar(tol: float) -> Iterator[Callable[[Progress], None]]:
-    """The bar fills with the digits of the gap, since solvers gain digits at an even pace."""
+def progress_bar(tol: float) -> Iterator[Callable[[Progress], None]]:
+    """Yield a function that shows a `Progress`.
+
+    The bar fills with the digits of the gap, since solvers gain digits at an even pace.
+    """
     digits = max(1.0, -math.log10(max(tol, 1e-15)))
     with _bar("solving", digits, "gap ?") as move:
 

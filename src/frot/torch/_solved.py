@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,35 +12,33 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from frot._base.arrays import device_room, find_home, to_numpy
-from frot._base.contract import check_batch_range, check_cost_range
+from frot._base.arrays import blocks, to_numpy
+from frot._base.contract import (
+    GAP_SHARE,
+    check_batch_range,
+    check_cost_range,
+    relative_gap,
+)
 from frot._base.errors import collect_warnings, warn_caller
 from frot._base.validate import check_prior
-from frot.api.batch import batch_geometry, run_batch
+from frot.api.batch import run_batch
 from frot.api.batch_result import BatchResult
 from frot.api.batch_work import BatchWork
-from frot.api.run import SolverRun
-from frot.api.solve import solve
-from frot.costs import MEMORY_BUDGET, METRICS, FactoredCosts, FactoredMetric, device_points
-from frot.costs.geometry import Geometry
+from frot.costs import MEMORY_BUDGET
+from frot.costs.protocol import Costs
 from frot.groups.groups import Groups
 from frot.problem.adversary import simplex_of
-from frot.problem.marginals import Marginals
-from frot.problem.problem import Problem
+from frot.problem.problem import Marginals, Problem
 from frot.problem.result import Result
-from frot.solvers import Entropic, Exact, Start
-from frot.solvers.sinkhorn.ascent import WEIGHTS, Aim
-from frot.solvers.sinkhorn.dense import dense_bytes
+from frot.solvers import Entropic, Start
+from frot.solvers.entropic.ascent import GRADIENT_FACTOR, Aim
+from frot.solvers.entropic.dense import dense_bytes
+from frot.torch._costs import LossCosts
 
-# What costs are of points that come as they are.
-SQUARED = METRICS["sqeuclidean"]
 # Where nothing but the gap is known of a plan its gradient errs by the root of it, so that the gap
 # is asked for to the square of `tol`, down to what double precision can prove.
 NARROWEST = 1e-12
-# Weights and potentials lead the way to others where points have moved by no more than this share
-# of what they are apart, in squares.
-MOVED = 0.1
-# What all weights get of one before they start anew.
+# What all weights get of one before they start anew: a weight of zero would never rise.
 LIFT = 1e-5
 
 Results = Sequence[Result]
@@ -71,11 +69,11 @@ class Solved:
     phi: Tensor
     f: Tensor
     g: Tensor
-    soft: bool = False
+    unbalanced: bool = False
 
     @classmethod
     def of(
-        cls, results: Sequence[Result], log_prior: Any, device: Any, soft: bool = False
+        cls, results: Sequence[Result], log_prior: Any, device: Any, unbalanced: bool = False
     ) -> Solved:
         """Collect what gradients need."""
 
@@ -87,8 +85,8 @@ class Solved:
             values = torch.minimum(proof.lower + proof.slack, proof.upper)
             alpha, phi = proof.alpha, proof.phi
         else:
-            values = bring([one.lower if one.eps > 0.0 else one.value for one in results])
-            rows = [(one.alpha, one.phi, *one.potentials) for one in results]
+            values = bring([result.lower for result in results])
+            rows = [(result.alpha, result.phi, *result.potentials) for result in results]
             alpha, phi, f, g = (
                 torch.stack(
                     [torch.as_tensor(part, dtype=values.dtype, device=device) for part in parts]
@@ -98,7 +96,7 @@ class Solved:
         entropy = -torch.special.xlogy(alpha, alpha).sum(1)
         if log_prior is not None:
             entropy = entropy + alpha @ bring(log_prior)
-        return cls(results, values, entropy, alpha, phi, f, g, soft)
+        return cls(results, values, entropy, alpha, phi, f, g, unbalanced)
 
     def products(self, x: Tensor | None, y: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
         """Return the products of the plans and y, (B, n, d), and of x and the plans, (B, m, d).
@@ -107,7 +105,7 @@ class Solved:
         """
         if isinstance(self.results, BatchResult):
             return self.results.products(x, y)
-        plans = [one.plan for one in self.results]
+        plans = [result.plan for result in self.results]
         ahead = back = None
         if y is not None:
             ahead = torch.stack([plan @ part for plan, part in zip(plans, y, strict=True)])
@@ -115,24 +113,15 @@ class Solved:
             back = torch.stack([plan.T @ part for plan, part in zip(plans, x, strict=True)])
         return ahead, back
 
-
-def feature_weights(alpha: Tensor, groups: Groups) -> Tensor:
-    """Return what every feature weighs, (B, d), under weights of the groups, (B, L)."""
-    sizes = torch.as_tensor(groups.offsets[1:] - groups.offsets[:-1], device=alpha.device)
-    flat = torch.as_tensor(groups.flat.copy(), device=alpha.device)
-    weights = alpha.new_zeros(alpha.shape[0], groups.n_features)
-    return weights.index_add(1, flat, alpha.repeat_interleave(sizes, dim=1))
-
-
-class Images(FactoredMetric):
-    """Squared distances of points that come mapped, each coordinate off by some units."""
-
-    def __init__(self, off: float) -> None:
-        self.off = off
-
-    def units(self, size: int) -> float:
-        """What the map has said."""
-        return self.off
+    def blocks(self) -> Iterator[tuple[slice, Tensor]]:
+        """Yield blocks of rows of the plans, each of shape (B, r, m)."""
+        if isinstance(self.results, BatchResult):
+            yield from self.results.blocks()
+            return
+        n, m = self.f.shape[1], self.g.shape[1]
+        for part in blocks(n, 8 * m * len(self.results), 64_000_000):
+            rows = [torch.as_tensor(result.plan.rows(part)).to(self.f) for result in self.results]
+            yield part, torch.stack(rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,80 +130,71 @@ class BatchProblem:
 
     Attributes
     ----------
-    points : tensors of shape (B, n, d), (B, m, d), (B, n) and (B, m)
-        x, y, a and b, detached.
+    costs : LossCosts
+        Detached.
+    weights : tensors of shape (B, n) and (B, m)
     amounts : tensors of shape (B,)
         eta, eps and the mean cost.
     k : int
         No group weighs more than 1/k.
     symmetric : bool
-        Whether y is x and b is a.
-    metric : FactoredMetric
-        The costs of the points as they come: squared distances, of images or not.
+        Whether the transposed problems are the same ones.
     tau : tensors of shape (B,), optional
         Prices of mass that need not be kept, infinite where it is.
     """
 
-    points: tuple[Tensor, Tensor, Tensor, Tensor]
+    costs: LossCosts
+    weights: tuple[Tensor, Tensor]
     amounts: tuple[Tensor, Tensor, Tensor]
-    groups: Groups
     prior: Any
     tol: float
     max_iter: int
     k: int = 1
     symmetric: bool = False
-    metric: FactoredMetric = SQUARED
     tau: tuple[Tensor, Tensor] | None = None
+
+    @property
+    def groups(self) -> Groups:
+        """The groups that the costs are of."""
+        return self.costs.groups
+
+    @property
+    def fits_memory(self) -> bool:
+        """Whether the kernel of a member does."""
+        return dense_bytes(*self.costs.shape[1:]) <= MEMORY_BUDGET
 
     def copied(self) -> BatchProblem:
         """The same on tensors of its own: an optimiser moves points where they are."""
-        x, y, a, b = self.points
-        points = (x.clone(), y.clone(), a.clone(), b.clone())
-        return replace(self, points=points)
+        a, b = self.weights
+        return replace(self, costs=self.costs.copied(), weights=(a.clone(), b.clone()))
 
     @property
     def _settings(self) -> tuple[Any, ...]:
-        log_prior, groups = check_prior(self.prior, len(self.groups)), self.groups
+        log_prior = check_prior(self.prior, len(self.groups))
         known = None if log_prior is None else log_prior.tobytes()
-        parts = (groups.flat.tobytes(), groups.offsets.tobytes(), groups.names)
-        return (self.symmetric, self.tol, self.max_iter, self.k, known, *parts)
+        return (self.symmetric, self.tol, self.max_iter, self.k, known, self.groups.names)
 
     def fits(self, other: BatchProblem) -> bool:
         """Whether potentials and weights of the one have the shapes of the other's."""
-        pairs = zip(self.points, other.points, strict=True)
-        alike = all(a.shape == b.shape and a.device == b.device for a, b in pairs)
-        return alike and len(self.groups) == len(other.groups)
+        return self.costs.fits(other.costs)
 
     def same(self, other: BatchProblem) -> bool:
         """Whether the other asks for nothing else; its mean cost leads no search."""
         if not self.fits(other) or self._settings != other._settings:
             return False
-        if (self.tau is None) != (other.tau is None):
+        if (self.tau is None) != (other.tau is None) or not self.costs.same(other.costs):
             return False
-        mine, theirs = (
-            (*each.points, *each.amounts[:2], *(each.tau or ())) for each in (self, other)
-        )
-        pairs = zip(mine, theirs, strict=True)
+        new, old = ((*each.weights, *each.amounts[:2], *(each.tau or ())) for each in (self, other))
+        pairs = zip(new, old, strict=True)
         return all(a.dtype == b.dtype and torch.equal(a, b) for a, b in pairs)
 
     def near(self, other: BatchProblem) -> bool:
-        """Whether the points of the other have moved by little."""
-        if not self.fits(other):
-            return False
-        count = len(self.groups)
-        level = self.amounts[2]
-        weights = feature_weights(level.new_full((1, count), 1.0 / count), self.groups)
-        moved = torch.zeros_like(level)
-        for at in (0, 1):
-            gaps = (self.points[at].double() - other.points[at].double()) ** 2
-            moved = moved + ((self.points[at + 2].double()[:, None, :] @ gaps)[:, 0] * weights).sum(
-                1
-            )
-        return bool((moved <= MOVED * level).all())
+        """Whether the costs of the other differ by little."""
+        return self.fits(other) and self.costs.near(other.costs, self.weights, self.amounts[2])
 
 
 def solve_members(asked: BatchProblem, before: tuple[BatchProblem, Solved] | None = None) -> Solved:
-    """Solve the problems of a batch: together, or one by one where there is no eps or no room.
+    """Solve the problems of a batch: together, or one by one where there is no room.
 
     Parameters
     ----------
@@ -226,7 +206,7 @@ def solve_members(asked: BatchProblem, before: tuple[BatchProblem, Solved] | Non
         solved = before[1]
     else:
         solved = _solve(asked, _start(asked, before))
-    _warn(solved.results, asked.tol)
+    _warn(solved.results, asked)
     return solved
 
 
@@ -246,13 +226,13 @@ def _start(asked: BatchProblem, before: tuple[BatchProblem, Solved] | None) -> A
 class BatchCosts(NamedTuple):
     """Costs of a batch where its points are, and its terms on the host.
 
-    `geometry` has points without weight where others are, `true` has them where they belong;
+    `costs` has points without weight where others are, `true` has them where they belong;
     `means` are the groups' mean costs, (B, L), and `weights`, `eta`, `eps` and `prices` those of
     the members.
     """
 
-    geometry: Geometry
-    true: Geometry
+    costs: Costs
+    true: Costs
     means: np.ndarray
     weights: tuple[np.ndarray, np.ndarray]
     eta: np.ndarray
@@ -263,184 +243,105 @@ class BatchCosts(NamedTuple):
 
 def batch_costs(asked: BatchProblem) -> BatchCosts:
     """Return the costs of a batch, refusing those outside the contract."""
-    x, y, a, b = asked.points
     etas, epss, levels = (to_numpy(part) for part in asked.amounts)
-    shares = (_unit_mass(a), _unit_mass(b))
+    a, b = asked.weights
+    shares = (unit_mass(a), unit_mass(b))
     weights, prices = _weights_and_prices(asked)
-    home = _double_home(x)
-    geometry, true = batch_geometry(x, y, asked.groups, asked.metric, home, shares)
-    means = to_numpy(geometry.product(*map(home.bring, shares)))
+    costs, true = asked.costs.both_costs(shares)
+    sizes = to_numpy(costs.sizes(*map(costs.home.bring, shares)))
     who = "x, y" if len(levels) == 1 else "x[{index}], y[{index}]"
-    check_batch_range(levels, to_numpy(geometry.peaks()).max(axis=1), epss, who)
-    return BatchCosts(geometry, true, means, weights, etas, epss, prices, asked.symmetric)
+    check_batch_range(levels, to_numpy(costs.peaks).max(axis=1), epss, who)
+    return BatchCosts(costs, true, sizes, weights, etas, epss, prices, asked.symmetric)
 
 
 def _weights_and_prices(asked: BatchProblem) -> tuple[Any, Any]:
     """Return weights of both sides, that sum to one where mass is kept, and its prices."""
-    _, _, a, b = asked.points
+    a, b = asked.weights
     if asked.tau is None:
         free = np.full(len(a), np.inf)
-        return (_unit_mass(a), _unit_mass(b)), (free, free)
+        return (unit_mass(a), unit_mass(b)), (free, free)
     weights = to_numpy(a).astype(float), to_numpy(b).astype(float)
     return weights, tuple(to_numpy(side).astype(float) for side in asked.tau)
 
 
 def _solve(asked: BatchProblem, start: Any) -> Solved:
-    (x, y, _, _), groups, tol = asked.points, asked.groups, asked.tol
+    groups, tol, home = asked.groups, asked.tol, asked.costs.home.double()
     log_prior = check_prior(asked.prior, len(groups))
-    etas, epss = (to_numpy(part) for part in asked.amounts[:2])
-    fits = dense_bytes(x.shape[1], y.shape[1]) <= MEMORY_BUDGET
     with collect_warnings():
         # The gap may be asked for far below `tol`; only what misses `tol` is worth a warning.
         results: Any
-        if fits and (epss > 0.0).all():
+        if asked.fits_memory:
             costs = batch_costs(asked)
-            gap = max((tol / WEIGHTS) ** 2, NARROWEST)
+            gap = max((tol / GRADIENT_FACTOR) ** 2, NARROWEST)
             work = BatchWork(gap, asked.max_iter, None, time.perf_counter(), tol)
             results = run_batch(
-                (costs.geometry, costs.true), costs.weights, simplex_of(asked.k, 0.0, log_prior),
-                (etas, epss), costs.means, groups, find_home(x=x.double()), work,
+                (costs.costs, costs.true), costs.weights, simplex_of(asked.k, 0.0, log_prior),
+                (costs.eta, costs.eps), costs.means, groups, home, work,
                 symmetric=asked.symmetric, start=start, tau=costs.prices,
             )  # fmt: skip
         else:
-            weights, prices = _weights_and_prices(asked)
-            results = [
-                _alone(
-                    (x[at], y[at], *(w[at] for w in weights)),
-                    (etas[at], epss[at]),
-                    Marginals(float(prices[0][at]), float(prices[1][at])),
-                    asked,
-                )
-                for at in range(x.shape[0])
-            ]
-    return Solved.of(results, log_prior, x.device, asked.tau is not None)
+            results = [_alone(asked, index) for index in range(len(asked.weights[0]))]
+    return Solved.of(results, log_prior, home.device, asked.tau is not None)
 
 
-def _unit_mass(weights: Tensor) -> np.ndarray:
+def unit_mass(weights: Tensor) -> np.ndarray:
     """Return weights on the host whose sums are one to double precision."""
     host = to_numpy(weights).astype(float)
     return host / host.sum(axis=1, keepdims=True)
 
 
-def _alone(points: Any, amounts: Any, marginals: Marginals, asked: BatchProblem) -> Result:
-    """Solve one member, from tensors x and y and arrays a and b."""
-    (x, y, a, b), (eta, eps) = points, amounts
-    groups, prior, tol = asked.groups, asked.prior, asked.tol
-    if eps == 0.0 and asked.metric.maps:
-        host = FactoredCosts.of(to_numpy(x), to_numpy(y), groups, asked.metric, (a, b))
-        q = None if eta == 0.0 else check_prior(prior, len(groups))
-        problem = Problem(
-            host, a, b, adversary=simplex_of(asked.k, float(eta), q), names=groups.names,
-            marginals=marginals,
-        )  # fmt: skip
-        check_cost_range(problem.mean_cost, problem.largest_cost, "x, y: the costs")
-        solver = Exact(tol=max((tol / WEIGHTS) ** 2, NARROWEST))
-        return SolverRun(solver)(problem).at(find_home(x=x.double()))
-    if eps == 0.0:
-        # On the host, since no solver without eps is anywhere else.
-        a, b = (torch.as_tensor(part, device=x.device) for part in (a, b))
-        # A share of no cost at all leaves no eta, and then a prior says nothing.
-        q = None if prior is None or eta == 0.0 else torch.as_tensor(np.array(to_numpy(prior)))
-        limits = {
-            "eta": float(eta),
-            "eps": 0.0,
-            "prior": q,
-            "adversary": simplex_of(asked.k, 0.0, None),
-            "tol": max((tol / WEIGHTS) ** 2, NARROWEST),
-            "tau": None if marginals.kept else (marginals.tau_a, marginals.tau_b),
-        }
-        return solve(x.double(), y.double(), groups, a=a, b=b, **limits)
-    problem = _entropic_problem(points, amounts, marginals, asked)
-    gap = max(Aim.gap_for(tol, len(groups)), NARROWEST)
+def _alone(asked: BatchProblem, index: int) -> Result:
+    """Solve one member."""
+    gap = max(Aim.gap_for(asked.tol, len(asked.groups)), NARROWEST)
+    result = Entropic(tol=gap, max_iter=asked.max_iter)(_problem(asked, index))
     # Brought home, though they are there, so that the plan shares nothing with the weights.
-    return Entropic(tol=gap, max_iter=asked.max_iter)(problem).at(_double_home(x))
+    return result.at(asked.costs.home.double())
 
 
-def certified(asked: BatchProblem, alpha: np.ndarray, g: Tensor) -> Result:
+def certified(asked: BatchProblem, index: int, alpha: np.ndarray, g: Tensor) -> Result:
     """Prove an interval no wider than `tol` from weights (L,) and potentials (m,) of one member."""
-    x, y, a, b = (part[0] for part in asked.points)
-    amounts = [to_numpy(part)[0] for part in asked.amounts[:2]]
-    points = (x, y, _unit_mass(a[None])[0], _unit_mass(b[None])[0])
-    problem = _entropic_problem(points, amounts, Marginals(), asked)
     with collect_warnings():
         start = Start(alpha=alpha, g=to_numpy(g))
-        found = Entropic(tol=asked.tol, max_iter=asked.max_iter)(problem, start)
-    return found.at(_double_home(x))
+        solver = Entropic(tol=asked.tol, max_iter=asked.max_iter)
+        result = solver(_problem(asked, index), start)
+    return result.at(asked.costs.home.double())
 
 
-def _double_home(x: Tensor) -> Any:
-    home = find_home(x=x)
-    assert home is not None
-    return home.double()
-
-
-def _entropic_problem(
-    points: Any, amounts: Any, marginals: Marginals, asked: BatchProblem
-) -> Problem:
-    """The problem of one member where its points are."""
-    (x, y, a, b), (eta, eps), groups = points, amounts, asked.groups
-    shares = (a, b) if marginals.kept else (a / a.sum(), b / b.sum())
-    costs: Any = device_points(x, y, groups, asked.metric, find_home(x=x), shares)
-    adversary = simplex_of(asked.k, float(eta), check_prior(asked.prior, len(groups)))
-    problem = Problem(costs, a, b, adversary=adversary, eps=float(eps), names=groups.names)
+def _problem(asked: BatchProblem, index: int) -> Problem:
+    """The problem of one member."""
+    part, groups = slice(index, index + 1), asked.groups
+    (a, b), prices = _weights_and_prices(asked)
+    a, b = a[index], b[index]
+    shares = (a / a.sum(), b / b.sum())
+    eta, eps = (float(amount[index]) for amount in asked.amounts[:2])
+    batch = asked.costs.member(part).to_costs((shares[0][None], shares[1][None]))
+    costs, prior = batch.member(0), check_prior(asked.prior, len(groups))
+    problem = Problem(
+        costs, a, b, adversary=simplex_of(asked.k, eta, prior), eps=eps, names=groups.names,
+        marginals=Marginals(float(prices[0][index]), float(prices[1][index])),
+    )  # fmt: skip
     check_cost_range(problem.mean_cost, problem.largest_cost, "x, y: the costs")
-    return problem.having(marginals=marginals)
+    return problem
 
 
-def _warn(results: Sequence[Result], tol: float) -> None:
-    gaps = results.gap if isinstance(results, BatchResult) else [one.gap for one in results]
-    worst = max(range(len(gaps)), key=lambda at: gaps[at])
-    one = results[worst]
-    if one.gap > tol:
+def _warn(results: Results, asked: BatchProblem) -> None:
+    """Warn of the widest interval.
+
+    That of a cloud with itself may be as wide as what it has is near zero: what counts is the cost
+    between x and y.
+    """
+    whole = isinstance(results, BatchResult)
+    gaps = np.array(results.gap if whole else [result.gap for result in results])
+    levels = to_numpy(asked.amounts[2])
+    for index in np.flatnonzero(gaps > asked.tol).tolist():
+        result = results[index]
+        shared = relative_gap(result.lower, result.upper, GAP_SHARE * float(levels[index]))
+        gaps[index] = min(gaps[index], shared)
+    worst = int(gaps.argmax())
+    if gaps[worst] > asked.tol:
         which = f" of member {worst}" if len(gaps) > 1 else ""
         warn_caller(
-            f"FRWDLoss: gap {one.gap:.1e}{which} where {tol:.1e} was asked for; gradients are "
-            "rough. Raise eps or max_iter.",
+            f"FRWDLoss: gap {gaps[worst]:.1e}{which} where {asked.tol:.1e} was asked for; "
+            "gradients are rough. Raise eps or max_iter.",
             str(Path(torch.__file__).parent),
-        )
-
-
-class Envelope(torch.autograd.Function):
-    """Values found by a solver forward; backward what `envelope` returns, once."""
-
-    @classmethod
-    def backward(cls, ctx: Any, *grads: Any) -> Any:  # pyright: ignore
-        x = ctx.saved_tensors[0]
-        # Products of plans and points, once more as large as these, and blocks of the plans.
-        room = device_room("x, y", 16.0 * x.numel() + 1e9, "pass fewer points")
-        with torch.no_grad(), torch.autocast(grads[0].device.type, enabled=False), room:
-            found = cls.envelope(ctx, *grads)
-        if torch.is_grad_enabled():
-            # Asked to be differentiated again: constants would pass for zero derivatives.
-            used = (*grads, *ctx.saved_tensors)
-            found = [
-                None if part is None else _FirstDerivative.apply(part, *used) for part in found
-            ]
-        return tuple(found)
-
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> Any:
-        raise RuntimeError(
-            "FRWDLoss has no derivatives in forward mode; use loss(x, y).backward(), or "
-            "torch.autograd.grad"
-        )
-
-    @staticmethod
-    def envelope(ctx: Any, *grads: Any) -> list[Any]:
-        """Return the derivatives by all arguments, plan and weights held fixed."""
-        raise NotImplementedError
-
-
-class _FirstDerivative(torch.autograd.Function):
-    """A derivative that has none of its own."""
-
-    @staticmethod
-    def forward(ctx: Any, found: Tensor, *used: Tensor) -> Tensor:
-        return found.clone()
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        raise RuntimeError(
-            "FRWDLoss has first derivatives only: its gradient holds plan and weights fixed, and "
-            "how these move is not known"
         )

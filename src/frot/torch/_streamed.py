@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from frot.groups.groups import Groups
-from frot.solvers.sinkhorn.clouds import (
+from frot.solvers.entropic.clouds import (
     Clouds,
     CloudSearch,
     CloudSolution,
@@ -28,10 +28,8 @@ from frot.solvers.sinkhorn.clouds import (
     cloud_kernels,
     solve_clouds,
 )
-from frot.torch._solved import Envelope
-
-# What the loss has of each problem.
-SHARES = np.array([1.0, -0.5, -0.5])
+from frot.torch._envelope import envelope
+from frot.torch._shared_ascent import SHARES
 
 
 def streams(x: Tensor) -> bool:
@@ -81,55 +79,56 @@ def streamed_loss(
         return None, None
     with torch.cuda.device_of(x):
         last = None if before is None else before.clouds
-        found = solve_clouds(Clouds(kernels, x, y, a, b, options, before=last), before)
-    if found is None:
+        solution = solve_clouds(Clouds(kernels, x, y, a, b, options, before=last), before)
+    if solution is None:
         return None, None
-    loss: Any = _Streamed.apply(*points, *amounts, *found)
-    return loss, found[0]
+    loss: Any = _Streamed.apply(*points, *amounts, *solution)
+    return loss, solution[0]
 
 
-class _Streamed(Envelope):
+class _Streamed(torch.autograd.Function):
     """The loss of what was found, and the envelope of its three problems."""
 
     @staticmethod
     def forward(
-        ctx: Any, x, y, a, b, eta, eps, found: CloudSolution, search: CloudSearch
+        ctx: Any, x, y, a, b, eta, eps, solution: CloudSolution, search: CloudSearch
     ) -> Tensor:
-        ctx.found, ctx.search = found, search
+        ctx.solution, ctx.search = solution, search
         ctx.save_for_backward(x, y, a, b)
-        return x.new_tensor(float(SHARES[: len(found.values)] @ found.values))
+        return x.new_tensor(float(np.dot(SHARES[: len(solution.values)], solution.values)))
 
     @staticmethod
-    def envelope(ctx: Any, *grads: Any) -> list[Any]:
-        """Return the derivatives by all arguments, plans and weights held fixed."""
+    @envelope
+    def backward(ctx: Any, *grads: Any) -> list[Any]:  # pyright: ignore
+        """Return the derivatives by all arguments."""
         x, _, a, b = ctx.saved_tensors
         grad, needs, result = grads[0].double(), ctx.needs_input_grad, [None] * 8
-        found: CloudSolution = ctx.found
+        solution: CloudSolution = ctx.solution
         search: CloudSearch = ctx.search
-        clouds, options = found.clouds, found.clouds.options
+        clouds, options = solution.clouds, solution.clouds.options
         ends, d, count = clouds.ends, clouds.features, clouds.problems
         # With itself a cloud is on both sides, each for half.
-        sides = tuple((at, at + 2)[: min(count, 2)] for at in (0, 1))
-        wanted = {part for at in (0, 1) if needs[at] for part in sides[at]}
+        sides = tuple((side, side + 2)[: min(count, 2)] for side in (0, 1))
+        wanted = {part for side in (0, 1) if needs[side] for part in sides[side]}
         plans = search.transport(wanted) if wanted else None
-        weights = 2.0 * found.alpha @ options.table
-        for at, weight in ((0, a), (1, b)):
-            if not needs[at]:
+        weights = 2.0 * solution.alpha @ options.table
+        for side, weight in ((0, a), (1, b)):
+            if not needs[side]:
                 continue
             assert plans is not None
-            points, total = clouds.points[ends[at] : ends[at + 1], :d], None
-            for part in sides[at]:
-                mine = slice(ends[part], ends[part + 1])
+            points, total = clouds.points[ends[side] : ends[side + 1], :d], None
+            for part in sides[side]:
+                own = slice(ends[part], ends[part + 1])
                 scale = torch.as_tensor(weights[max(0, part - 1)], device=x.device).float()
-                gap = (points - plans[1][mine] / plans[0][mine, None]) * scale
+                gap = (points - plans[1][own] / plans[0][own, None]) * scale
                 total = gap if total is None else total.sub_(gap)
             assert total is not None
-            result[at] = (total * (grad * weight.double()).float()[:, None]).to(x.dtype)
-        for at in (0, 1):
-            if needs[2 + at]:
-                by = [found.potentials[ends[part] : ends[part + 1]] for part in sides[at]]
-                result[2 + at] = (grad * (by[0] if count == 1 else by[0] - by[1])).to(x.dtype)
-        shares, alpha = SHARES[:count], found.alpha
+            result[side] = (total * (grad * weight.double()).float()[:, None]).to(x.dtype)
+        for side in (0, 1):
+            if needs[2 + side]:
+                by = [solution.potentials[ends[part] : ends[part + 1]] for part in sides[side]]
+                result[2 + side] = (grad * (by[0] if count == 1 else by[0] - by[1])).to(x.dtype)
+        shares, alpha = np.array(SHARES[:count]), solution.alpha
         entropy = -(alpha * np.log(np.where(alpha > 0.0, alpha, 1.0))).sum(axis=1)
         if options.log_prior is not None:
             entropy = entropy + alpha @ options.log_prior
@@ -138,6 +137,6 @@ class _Streamed(Envelope):
         if needs[5]:
             # What the value has besides costs and entropy of alpha is eps times the divergence.
             phi = search.group_costs(set(range(count)))
-            divergence = found.values - options.eta * entropy - (alpha * phi).sum(axis=1)
+            divergence = solution.values - options.eta * entropy - (alpha * phi).sum(axis=1)
             result[5] = grad * float(shares @ divergence) / options.eps
         return result

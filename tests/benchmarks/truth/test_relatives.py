@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks._fuzz.truth import Program, optimum, transport
+from benchmarks._fuzz.truth.partial import partial
 from benchmarks._fuzz.truth.relatives import capped, equitable, max_min, polytope
 
 
@@ -23,6 +24,17 @@ def test_choosing_first_is_worth_less(seed):
     first = max_min(program)
     assert first.high <= robust.high
     assert max_min(program.only([1])) == optimum(program.only([1]))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_given_mass_is_a_part_of_the_whole(seed):
+    program = draw(seed)
+    values = [partial(program, mass).high for mass in (0.25, 0.5, 0.75, 1.0)]
+    assert values[-1] == optimum(program).high
+    assert values == sorted(values)
+    # Convex in the mass, and of twice the mass twice the optimum.
+    assert values[1] <= (values[0] + values[2]) / 2
+    assert partial(program, 1.0, (2, 2)).high == 2 * values[1]
 
 
 @pytest.mark.parametrize("costs", [(1.0, 3.0), (2.0, 2.0, 2.0), (0.0, 5.0)])

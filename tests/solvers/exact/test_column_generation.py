@@ -7,19 +7,16 @@ import pytest
 from hypothesis import given
 
 from frot._base.contract import gap_floor, relative_gap
-from frot.costs import StackedCosts
+from frot.costs import Stack
 from frot.problem.problem import Problem
-from frot.solvers.exact.column_generation import (
-    column_generation,
-    column_generation_suits,
-)
+from frot.solvers.exact.column_generation import column_generation
 from tests.reference import linear_program
 from tests.strategies import Given, cost_problems
 
 
 def solved(stack: np.ndarray, a: np.ndarray, b: np.ndarray):
     """The narrowest interval that was offered."""
-    offers = list(column_generation(Problem(StackedCosts(stack), a, b), None))
+    offers = list(column_generation(Problem(Stack(stack), a, b), None))
     uppers = [offer.upper.bound for offer in offers if offer.upper is not None]
     lowers = [offer.lower.bound for offer in offers if offer.lower is not None]
     return max(lowers), min(uppers)
@@ -44,16 +41,6 @@ def test_numbers_that_stand_for_forbidden_arcs(big, seed):
     stack[shut] = big
     uniform = np.full(6, 1 / 6)
     assert relative_gap(*solved(stack, uniform, uniform), gap_floor(float(stack.mean()))) <= 1e-8
-
-
-def test_only_few_points_and_groups():
-    def problem(groups, n):
-        uniform = np.full(n, 1.0 / n)
-        return Problem(StackedCosts(np.ones((groups, n, n))), uniform, uniform)
-
-    assert column_generation_suits(problem(3, 20))
-    assert not column_generation_suits(problem(3, 60))
-    assert not column_generation_suits(problem(30, 20))
 
 
 def test_a_group_that_binds_at_first_and_then_no_more():

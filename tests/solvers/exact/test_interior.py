@@ -21,7 +21,7 @@ def test_few_entries_and_all_of_them_make_the_same_matrix(options, monkeypatch):
     X, Y = clouds(70, 60)
     answers = []
     for most in (10**6, 0):
-        monkeypatch.setattr(interior, "DENSE_UP_TO", most)
+        monkeypatch.setattr(interior.Interior, "dense_up_to", most)
         answers.append(frot.solve(X, Y, [2, 2, 2], tol=1e-8, **options))
     assert answers[0].status is answers[1].status is frot.Status.CONVERGED
     assert answers[0].iterations == answers[1].iterations

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from frot.correspondence.backbones._networks import (
-    BACKBONES,
+    FORMS,
     default_backbone,
-    efficientnet_lite2,
-    mobilenetv2,
-    resnet,
     resolve_backbone,
-    vision_transformer,
+    transformers_backbone,
 )
 from frot.correspondence.backbones._onnx import OnnxBackbone
-from frot.correspondence.backbones._torch import TorchBackbone, transformers_backbone
-from frot.correspondence.backbones._weights import find_weights
+from frot.correspondence.backbones._torch import TorchBackbone
 from frot.correspondence.backbones.wrappers import (
     ArrayBackbone,
     NoisyBackbone,
@@ -22,19 +18,14 @@ from frot.correspondence.backbones.wrappers import (
 )
 
 __all__ = [
-    "BACKBONES",
+    "FORMS",
     "ArrayBackbone",
     "NoisyBackbone",
     "OnnxBackbone",
     "SomeLayers",
     "TorchBackbone",
     "default_backbone",
-    "efficientnet_lite2",
-    "find_weights",
     "image_key",
-    "mobilenetv2",
-    "resnet",
     "resolve_backbone",
     "transformers_backbone",
-    "vision_transformer",
 ]

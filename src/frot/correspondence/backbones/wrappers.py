@@ -6,6 +6,7 @@ import difflib
 import operator
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,10 +45,9 @@ def choose_layers(
     for layer in asked:
         if isinstance(layer, str):
             if layer not in available:
-                near = difflib.get_close_matches(layer, available, n=3, cutoff=0.0)
                 raise InputError(
                     f"layers names {layer!r}, which {network} does not have; nearest: "
-                    + ", ".join(near)
+                    + ", ".join(nearest(layer, available))
                 )
             wanted.add(layer)
         elif (place := whole(layer)) is None or not 0 <= place < len(available):
@@ -59,6 +59,17 @@ def choose_layers(
     if not wanted:
         raise InputError("layers is empty; name at least one, or leave it out to take all")
     return tuple(name for name in available if name in wanted)
+
+
+def nearest(name: str, known: Sequence[str]) -> list[str]:
+    """Return the names most like another.
+
+    Examples
+    --------
+    >>> nearest("resnet11", ["vgg11", "resnet101", "swin_t"])[0]
+    'resnet101'
+    """
+    return difflib.get_close_matches(name, known, n=3, cutoff=0.0)
 
 
 # Matrices and filters that a layer has at most where all are found: a block of attention with gates
@@ -215,7 +226,7 @@ class NoisyBackbone(Wrapper):
                 values = rng.standard_normal(like.values.shape, dtype=np.float32)
             else:
                 values = _places(like.grid)
-            found.append(FeatureMap(name, values, like.stride, like.receptive_field))
+            found.append(replace(like, name=name, values=values))
         return found
 
 
@@ -248,9 +259,10 @@ class ArrayBackbone:
     ----------
     features : mapping of str
         For each image its maps: a sequence of FeatureMap, or a mapping of layers to arrays of
-        shape (channels, h, w), whose stride is then the height of the image over h. An image goes
-        by the name of its photograph, or by the `image_key` of its pixels. Every image has the
-        same layers with the same channels.
+        shape (channels, h, w), whose cells then cover the image evenly, with strides H / h and
+        W / w: also those of an image that was made square. An image goes by the name of its
+        photograph, or by the `image_key` of its pixels. Every image has the same layers with the
+        same channels.
     name : str
         For tables and pictures.
 
@@ -272,7 +284,9 @@ class ArrayBackbone:
         self.name = name
         self._maps = {str(key): _maps(str(key), value) for key, value in features.items()}
         first = next(iter(self._maps))
-        kinds = {key: [(n, v.shape[0]) for n, v, _, _ in maps] for key, maps in self._maps.items()}
+        kinds = {
+            key: [(part[0], part[1].shape[0]) for part in maps] for key, maps in self._maps.items()
+        }
         for key, kind in kinds.items():
             if kind != kinds[first]:
                 raise InputError(
@@ -296,26 +310,84 @@ class ArrayBackbone:
             raise InputError(
                 f"features has no maps of {name}; it has those of {', '.join(list(self._maps)[:3])}"
             )
-        maps = []
-        for layer, values, stride, field in self._maps[known]:
-            stride = image.shape[0] / values.shape[1] if stride is None else stride
-            maps.append(FeatureMap(layer, values, stride, stride if field is None else field))
-        return maps
+        size = (int(image.shape[0]), int(image.shape[1]))
+        return [
+            covering(layer, values, size, name)
+            if stride is None
+            else _fitting(FeatureMap(layer, values, stride, field or stride, **places), size, name)
+            for layer, values, stride, field, places in self._maps[known]
+        ]
+
+
+def covering(
+    layer: str, values: np.ndarray, size: tuple[int, int], name: str = "image"
+) -> FeatureMap:
+    """Return a map whose cells cover an image of (h, w) pixels evenly.
+
+    Cells are as far apart as that takes, down and across each; a cell looks at its middle. The grid
+    has the shape of the image, to a cell, or is square, as that of an image made square is.
+
+    Examples
+    --------
+    >>> covering("patches", np.zeros((4, 4, 4), dtype="float32"), (40, 80)).grid.centres[1]
+    array([29.5,  4.5])
+    """
+    (h, w), (tall, wide) = values.shape[1:], size
+    # A stride with which either side has as many cells, give or take one.
+    least = max(tall / (h + 1), wide / (w + 1))
+    most = min(tall / max(h - 1, 1e-9), wide / max(w - 1, 1e-9))
+    if h > tall or w > wide:
+        raise InputError(
+            f"features of {name}, layer {layer}: {h} x {w} cells are more than the photograph's "
+            f"{tall} x {wide} pixels at the size it is matched at; give arrays as (channels, h, w)"
+        )
+    if h != w and least > most:
+        raise InputError(
+            f"features of {name}, layer {layer}: {h} x {w} cells are neither square nor of the "
+            f"shape of the photograph, {tall} x {wide} pixels; are they another photograph's, or "
+            "(channels, w, h)? Where they are meant, give a FeatureMap with stride and "
+            "column_stride"
+        )
+    down, across = tall / h, wide / w
+    start = (0.5 * (down - 1.0), 0.5 * (across - 1.0))
+    return FeatureMap(layer, values, down, max(down, across), column_stride=across, start=start)
+
+
+def _fitting(layer: FeatureMap, size: tuple[int, int], name: str) -> FeatureMap:
+    """Return a map with strides of its own, or say that it is of an image of another size."""
+    grid = layer.grid
+    for count, stride, side in zip((grid.h, grid.w), grid.strides, size, strict=True):
+        # A cell more or less is what networks do at the edges.
+        if not (count - 1) * stride <= side + stride <= (count + 2) * stride:
+            down, across = (f"{stride:g}" for stride in grid.strides)
+            raise InputError(
+                f"features of {name}, layer {layer.name}: {grid.h} x {grid.w} cells, {down} and "
+                f"{across} pixels apart, do not fit the photograph, {size[0]} x {size[1]} pixels "
+                "at the size it is matched at; give `side` as it was for the features, or plain "
+                "arrays, whose cells cover the photograph evenly"
+            )
+    return layer
 
 
 def _maps(
     key: str, given: Sequence[FeatureMap] | Mapping[str, np.ndarray]
-) -> list[tuple[str, np.ndarray, float | None, float | None]]:
+) -> list[tuple[str, np.ndarray, float | None, float | None, dict[str, Any]]]:
     if isinstance(given, Mapping):
-        found = [(str(layer), values, None, None) for layer, values in given.items()]
-    elif all(isinstance(one, FeatureMap) for one in given):
-        found = [(one.name, one.values, one.stride, one.receptive_field) for one in given]
+        found = [(str(layer), values, None, None, {}) for layer, values in given.items()]
+    elif isinstance(given, Sequence) and all(isinstance(one, FeatureMap) for one in given):
+        found = [
+            (
+                one.name, one.values, one.stride, one.receptive_field,
+                {"column_stride": one.column_stride, "start": one.start},
+            )
+            for one in given
+        ]  # fmt: skip
     else:
         raise InputError(f"features of {key} are no maps; give FeatureMap or arrays by layer")
     if not found:
         raise InputError(f"features of {key} are empty; give at least one map")
     checked = []
-    for layer, values, stride, field in found:
+    for layer, values, stride, field, places in found:
         values = np.asarray(values)
         if values.ndim != 3 or values.size == 0 or values.dtype.kind != "f":
             raise InputError(
@@ -329,5 +401,5 @@ def _maps(
                 f"features of {key}, layer {layer}, hold values that are not finite, or beyond "
                 "float32; replace them, or scale the layer"
             )
-        checked.append((layer, single, stride, field))
+        checked.append((layer, single, stride, field, places))
     return checked

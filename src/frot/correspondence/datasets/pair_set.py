@@ -18,7 +18,7 @@ import numpy as np
 from frot._base.errors import InputError, require
 from frot._base.fingerprint import fingerprint
 from frot._base.names import quote_some
-from frot._base.tables import read_cells, read_text
+from frot._base.text import read_rows as csv_rows
 from frot.datasets.catalogue import folders
 
 
@@ -303,7 +303,7 @@ def read_rows(path: Path) -> list[tuple[str, list[str]]]:
     """Return the rows of a list of pairs below its heading, each with what to call it."""
     if not path.is_file():
         return []
-    rows = list(read_cells(read_text(path, errors="replace"), ",", path))[1:]
+    rows = list(csv_rows(path, ",", errors="replace"))[1:]
     return [(f"line {n} of {path.name}", row) for n, row in rows if any(map(str.strip, row))]
 
 

@@ -61,7 +61,7 @@ SPAIR_FLAGS = {
 
 
 class _SPair(Source):
-    """1,800 photographs of 18 classes, 12,234 pairs to test on.
+    """1,800 photographs of 18 classes, 12,234 pairs to test on (Min et al. 2019b).
 
     Layout/large/<split>.txt lists pairs, a line ``id-source-target:class`` each, and
     PairAnnotation/<split>/<line>.json has their points and boxes.
@@ -140,7 +140,7 @@ def _spair_annotation(folder: Path, split: str, line: str) -> Path:
 
 
 class _PfPascal(Source):
-    """Photographs of PASCAL VOC's 20 classes with points, 299 pairs to test on.
+    """Photographs of PASCAL VOC's 20 classes with points, 299 test pairs (Ham et al. 2018).
 
     <split>_pairs.csv has source, target and the number of the class from 1, for training also
     whether the pair is mirrored; mirrored copies are left out and said so.
@@ -281,6 +281,8 @@ BIRDS_LIST = "pairs.json"
 class _Birds(Source):
     """A selection of Caltech-UCSD _Birds: 80 photographs of eight species, 240 pairs within these.
 
+    The photographs are of Wah et al. 2011.
+
     pairs.json, with the photographs beside it, has ``images`` (``species``, ``box`` as x, y, w, h,
     and up to 15 ``parts``, each with x and y) and ``pairs`` of names of images. Points of a pair
     are the parts that both photographs have.
@@ -368,7 +370,10 @@ WILLOW_DIGEST = "35ef3b1d25c067b4748134b67722e4e8065eb105c399fec530e0fada6258ed2
 
 
 class _PfWillow(Source):
-    """Ten points on each of two photographs; a list of pairs, ten x and ten y of both in a row."""
+    """Ten points on each of two photographs (Ham et al. 2018).
+
+    A list of pairs, ten x and ten y of both in a row.
+    """
 
     name = "PF-WILLOW"
     folders = ("pf-willow", "PF-WILLOW", "PF-dataset-WILLOW", "pf-willow/PF-dataset-WILLOW")

@@ -57,7 +57,7 @@ def evaluate(
         As from `load_pairs`.
     matcher : Matcher, or callable
         Called with the paths of source and target; what it returns has ``transfer(points).points``
-        and ``alpha``, and may have ``proven``, a `Result`.
+        and ``alpha``, and may have ``result``, a `Result`.
     store : path, optional
         An SQLite file that keeps the results; without it they are in memory only.
     workers : int
@@ -294,8 +294,7 @@ def match_pair(task: PairTask) -> Record:
             match = matcher(pair.source, pair.target)
             found = np.asarray(match.transfer(pair.source_points).points, dtype=float)
         seconds = time.perf_counter() - start
-        # What is not proven yet would take longer to prove than the match took.
-        result = getattr(match, "proven", None)
+        result = getattr(match, "result", None)
         proof = {} if result is None else {
             "status": result.status.name,
             **{name: float(getattr(result, name)) for name in ("value", "lower", "upper")},

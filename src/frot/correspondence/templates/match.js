@@ -36,14 +36,14 @@ const put = (marker, x, y, photo) => {
 };
 // The cells within a stride of a point that have votes, or else the nearest that have.
 function around(side, x, y) {
-  const near = [], photo = side.photo;
+  const near = [], photo = side.photo, [down, across] = photo.strides, [top, left] = photo.start;
   let nearest = [], least = Infinity;
   for (let row = 0, cell = 0; row < photo.h; row++)
     for (let col = 0; col < photo.w; col++, cell++) {
       if (!side.shares[cell]) continue;
-      const u = x * photo.ratio - col * photo.stride, v = y * photo.ratio - row * photo.stride;
+      const u = x * photo.ratio - left - col * across, v = y * photo.ratio - top - row * down;
       const apart = Math.sqrt(u * u + v * v);
-      if (apart <= photo.stride) near.push(cell);
+      if (apart <= Math.max(down, across)) near.push(cell);
       if (apart < least) { least = apart; nearest = []; }
       if (apart === least) nearest.push(cell);
     }

@@ -27,33 +27,22 @@ from frot.problem.problem import Problem
 from frot.solvers.drive import Offer
 from frot.solvers.oracles import NetworkSimplex
 
-# Up to so many arcs and groups column generation is ahead of the interior point. Measured on
-# Gaussian points, milliseconds: n = 5, L = 3 .9 against 6.8; n = 10, L = 8 3.3 and 9.9; n = 20,
-# L = 8 7.9 and 11.2; n = 20, L = 15 27 and 13.
-MOST_ARCS = 2_500
-MOST_GROUPS = 8
-# A few dozen columns are usual; of 30,000 small problems one needed more than 150.
-MOST_COLUMNS = 400
 # Reduced costs and directions below this share of the costs are round-off.
 ZERO = 1e-13
 
 
-def column_generation_suits(problem: Problem) -> bool:
-    """Whether a problem is small enough, and linear."""
-    groups, n, m = problem.shape
-    linear = problem.adversary.eta == 0.0
-    return linear and n * m <= MOST_ARCS and groups <= MOST_GROUPS
-
-
 def column_generation(problem: Problem, alpha: np.ndarray | None) -> Iterator[Offer]:
-    """Let plans in until none has a negative reduced cost, and offer both bounds."""
+    """Let plans in until none has a negative reduced cost, and offer both bounds.
+
+    A few dozen columns are usual; of 30,000 small problems one needed more than 150.
+    """
     groups = problem.shape[0]
     alpha = np.full(groups, 1.0 / groups) if alpha is None else alpha
     oracle = NetworkSimplex()
     master: Master | None = None
     plans: list[Plan] = []
     best_value, best = -np.inf, None
-    for _ in range(MOST_COLUMNS):
+    for _ in range(400):
         mixed = problem.costs.mix(alpha)
         transport = oracle(mixed, problem.a, problem.b)
         phi = problem.costs.inner(transport.plan)

@@ -1,5 +1,7 @@
 r"""Interior point for the problem restricted to some arcs and groups, for any eta >= 0.
 
+The predictor-corrector method (Mehrotra 1992).
+
 With x the mass on the arcs, A x = (a, b) their marginals and C their costs in each group, the
 optimality conditions of  min_x G_eta(C x)  relaxed by a barrier mu are
 
@@ -29,22 +31,11 @@ That keeps digits where the textbook normal equations lose them all.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg.lapack import dpotrf, dpotrs  # type: ignore[attr-defined]
-
-# Dense products win over sparse ones up to about this many columns.
-DENSE_UP_TO = 320
-# Weights have no room where the cap times their number is one but for so many units, and then next
-# to nothing moves them.
-FIXED = 1e-12
-RIGID = 1e30
-# Of the way from equal weights to the cap, weights begin no further.
-INSIDE = 0.9
-# This many steps in a row shorter than that go nowhere.
-SHORT_STEPS, SHORT_STEP = 3, 0.1
 
 
 @dataclass(eq=False)
@@ -93,6 +84,8 @@ class Interior:
     t: float
     cap: float = 1.0
     tau: tuple[float, float] = (np.inf, np.inf)
+    # Dense products win over sparse ones up to about so many columns.
+    dense_up_to: ClassVar[int] = 320
 
     def __post_init__(self) -> None:
         self.index()
@@ -100,7 +93,8 @@ class Interior:
         self._room = np.empty((0, 0))
         self._short_steps = 0
         count = len(self.alpha)
-        self.fixed = self.cap * count <= 1.0 + count * FIXED
+        # Weights have no room where the cap times their number is one, but for its rounding.
+        self.fixed = self.cap * count <= 1.0 + count * 1e-12
         self.capped = self.cap < 1.0 and not self.fixed
         # Room up to the cap, and its price: nothing where there is no cap.
         self.r, self.v = np.zeros(0), np.zeros(0)
@@ -117,13 +111,13 @@ class Interior:
         self._starts = np.searchsorted(self.rows, np.arange(len(self.a)))
         self._bounds = np.append(self._starts, count)
         # One column's potential is held fixed. A light column would hold the others badly.
-        held = np.empty(0, np.intp) if self.soft else np.argmax(self.b, keepdims=True)
+        held = np.empty(0, np.intp) if self.unbalanced else np.argmax(self.b, keepdims=True)
         self._others = np.delete(np.arange(len(self.b)), held)
         pattern = (np.ones(count), self.cols, np.arange(count + 1))
         self._by_col = sparse.csr_array(pattern, shape=(count, len(self.b))).T.tocsr()
 
     @property
-    def soft(self) -> bool:
+    def unbalanced(self) -> bool:
         """Whether some side need not be kept."""
         return min(self.tau) < np.inf
 
@@ -137,7 +131,7 @@ class Interior:
 
     def size(self) -> float:
         """The size of the objective: the level, and what is paid for mass that is not kept."""
-        found = abs(self.t)
+        size = abs(self.t)
         for tau, sums, weights in (
             (self.tau[0], self.row_sums, self.a),
             (self.tau[1], self.col_sums, self.b),
@@ -145,8 +139,8 @@ class Interior:
             if tau < np.inf:
                 masses = sums(self.x)
                 each = masses * _log_kept(masses, weights) - masses + weights
-                found += tau * float(each.sum())
-        return found
+                size += tau * float(each.sum())
+        return size
 
     @property
     def mu(self) -> float:
@@ -176,19 +170,18 @@ class Interior:
         off = np.abs(self._owed(0)[0]).sum() + np.abs(self._owed(1)[0]).sum()
         return float(off / self.a.sum())
 
-    def step(self, floor: float = 0.0) -> bool:
+    def step(self) -> bool:
         """Take one predictor-corrector step; False if the linear algebra gave out.
 
-        `floor` keeps the complementarity from falling below it: the restricted problem is not
-        worth solving much further than it agrees with the full one. Steps that stay short mean a
-        point too close to the boundary: it is moved inside again, further each time.
+        Steps that stay short mean a point too close to the boundary: it is moved inside again,
+        further each time.
         """
         # Where digits run out numbers become infinite or NaN: that is looked for, not warned of.
         with np.errstate(all="ignore"):
-            moved = self._step(floor)
-        short = moved and max(self.lengths) < SHORT_STEP
+            moved = self._step()
+        short = moved and max(self.lengths) < 0.1
         self._short_steps = self._short_steps + 1 if short else 0
-        if self._short_steps >= SHORT_STEPS:
+        if self._short_steps >= 3:
             self.recentre(10.0 * self.mu)
             self._short_steps = 0
         return moved
@@ -209,7 +202,7 @@ class Interior:
         self.x, self.z = np.concatenate([self.x, x])[order], np.concatenate([self.z, z])[order]
         self.index()
 
-    def _step(self, floor: float) -> bool:
+    def _step(self) -> bool:
         if not self._factor():
             return False
         residuals = self._residuals()
@@ -223,7 +216,7 @@ class Interior:
         ahead = (self.x + primal * affine[0]) @ (self.z + dual * affine[1])
         ahead += (self.alpha + dual * affine[2]) @ (self.s + primal * affine[3])
         ahead += (self.r + dual * affine[7]) @ (self.v + primal * affine[8])
-        sigma = max((ahead / self._places / mu) ** 3, 1e-6, floor / mu)
+        sigma = max((ahead / self._places / mu) ** 3, 1e-6)
         sigma = min(1.0, sigma)
         move = self._direction(
             residuals,
@@ -293,7 +286,7 @@ class Interior:
         if self.capped:
             primal = min(primal, step_length(self.v, move[8], share))
             dual = min(dual, step_length(self.r, move[7], share))
-        if self.eta > 0.0 or self.soft:
+        if self.eta > 0.0 or self.unbalanced:
             # s depends on alpha through its logarithm, f on rows: they cannot move apart.
             primal = dual = min(primal, dual)
         return primal, dual
@@ -306,7 +299,7 @@ class Interior:
         row_flow = self.row_sums(flow)
         centres = self.row_sums(self.costs * flow) / row_flow
         centred = self.costs - np.take(centres, self.rows, axis=1)
-        give = (self._owed(0)[1], self._owed(1)[1]) if self.soft else (0.0, 0.0)
+        give = (self._owed(0)[1], self._owed(1)[1]) if self.unbalanced else (0.0, 0.0)
         # Of a row's flow, what it gives itself instead of passing it on: nothing where it is kept.
         loose = give[0] / (row_flow + give[0])
         firm_flow, row_flow = row_flow, row_flow + give[0]
@@ -317,7 +310,7 @@ class Interior:
         groups = weighted @ centred.T
         np.einsum("ii->i", groups)[:] += self._stiffness()
         degree = coupling.degree
-        if self.soft:
+        if self.unbalanced:
             # Without a subtraction still: what is loose is added where it was taken off.
             degree = degree + give[1] + self.col_sums(flow * np.take(loose, self.rows))
             passed = flow * np.take(centres * loose, self.rows, axis=1)
@@ -358,14 +351,15 @@ class Interior:
     def _stiffness(self) -> np.ndarray:
         """How much more a group has to cost for its weight to rise by one, (G,)."""
         if self.fixed:
-            return np.full(len(self.alpha), RIGID)
-        found = (self.eta + self.s) / self.alpha
-        return found + self.v / self.r if self.capped else found
+            # Next to nothing moves them.
+            return np.full(len(self.alpha), 1e30)
+        stiffness = (self.eta + self.s) / self.alpha
+        return stiffness + self.v / self.r if self.capped else stiffness
 
     def _column_coupling(self, scaled: np.ndarray) -> np.ndarray | sparse.csr_array:
         """Return P^T P of the scaled arcs, shape (m, m), by whichever product is faster."""
         n, m = len(self.a), len(self.b)
-        if m <= DENSE_UP_TO:
+        if m <= self.dense_up_to:
             dense = np.zeros((n, m))
             dense[self.rows, self.cols] = scaled
             return dense.T @ dense
@@ -374,8 +368,8 @@ class Interior:
 
     def _back(self, right: np.ndarray) -> np.ndarray:
         factor, scale = self._factored[:2]
-        found, _ = dpotrs(factor, right * scale, lower=0)
-        return found * scale
+        solution, _ = dpotrs(factor, right * scale, lower=0)
+        return solution * scale
 
     def _direction(
         self, residuals: tuple, xz: np.ndarray, alphas: np.ndarray, rooms: np.ndarray
@@ -433,12 +427,12 @@ class Interior:
             ]
         )
         ones, back_ones = self._ones
-        found = self._back(right)
-        dt = float(ones @ found - total) / float(ones @ back_ones)
-        found -= dt * back_ones
+        solution = self._back(right)
+        dt = float(ones @ solution - total) / float(ones @ back_ones)
+        solution -= dt * back_ones
         dg = np.zeros(len(self.b))
-        dg[self._others] = found[:free]
-        dalpha = found[free:]
+        dg[self._others] = solution[:free]
+        dalpha = solution[free:]
         df = share - self.row_sums(flow * dg[self.cols]) / row_flow + dalpha @ centres
         return df, dg, dalpha, dt
 
@@ -457,13 +451,13 @@ class _ColumnLaplacian(NamedTuple):
 
     @classmethod
     def of(
-        cls, found: np.ndarray | sparse.csr_array, free: np.ndarray, count: int
+        cls, product: np.ndarray | sparse.csr_array, free: np.ndarray, count: int
     ) -> _ColumnLaplacian:
         """Take the free ones of so many columns of a product."""
-        if isinstance(found, np.ndarray):
-            np.fill_diagonal(found, 0.0)
-            return cls(found[np.ix_(free, free)], found.sum(axis=1)[free])
-        few = found.tocoo()
+        if isinstance(product, np.ndarray):
+            np.fill_diagonal(product, 0.0)
+            return cls(product[np.ix_(free, free)], product.sum(axis=1)[free])
+        few = product.tocoo()
         degree = np.bincount(few.row, few.data * (few.row != few.col), count)
         place = np.full(count, -1)
         place[free] = np.arange(len(free))
@@ -497,7 +491,7 @@ def inside_cap(alpha: np.ndarray, cap: float) -> np.ndarray:
     """
     count = len(alpha)
     mean, top = 1.0 / count, float(alpha.max())
-    most = mean + INSIDE * max(cap - mean, 0.0)
+    most = mean + 0.9 * max(cap - mean, 0.0)
     if top <= most:
         return alpha
     return mean + (most - mean) / (top - mean) * (alpha - mean)

@@ -1,4 +1,7 @@
-"""Entropic transport by Sinkhorn's algorithm in scalings that are absorbed into potentials."""
+"""Entropic transport by Sinkhorn's algorithm (Cuturi 2013).
+
+In scalings that are absorbed into potentials.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,12 @@ from typing import Any
 
 from frot._base.arrays import Home, to_numpy
 from frot._base.validate import check_count, check_number
-from frot.costs.stack import StackGeometry
+from frot.costs.stack import Stack
 from frot.plans.plan import Plan
 from frot.problem.adversary import Simplex
+from frot.solvers.entropic.dense import DenseEngine
+from frot.solvers.entropic.entropic_problem import EntropicProblem
 from frot.solvers.oracles._protocol import Transport
-from frot.solvers.sinkhorn.dense import DenseEngine
-from frot.solvers.sinkhorn.engine import Point
-from frot.solvers.sinkhorn.newton import Trust, newton_path, newton_step
-from frot.solvers.sinkhorn.terms import BatchTerms
-
-# Sweeps before Newton's method is tried on what is left, and steps of it.
-SWEEPS_FIRST = 1_000
-NEWTON_STEPS = 100
 
 
 @dataclass(frozen=True)
@@ -27,8 +24,7 @@ class Sinkhorn:
 
     The paper's algorithm 1 on the kernel :math:`e^{(f \oplus g - M)/\varepsilon}`, whose
     potentials take over whatever the scalings cannot hold, so that small eps neither underflow
-    nor lose mass; over-relaxed, and in double precision finished by Newton steps where sweeps are
-    slow and the matrix is small. M may be NumPy's or PyTorch's, float32 or float64. The test is
+    nor lose mass, and with momentum. M may be NumPy's or PyTorch's, float32 or float64. The test is
     on the marginals themselves, :math:`\|\Pi^\top 1 - b\|_1 \le tol` with the rows exact.
 
     As an oracle of `FrankWolfe` it is an inexact one: eps is its own and no part of the problem, of
@@ -76,56 +72,26 @@ class Sinkhorn:
     ) -> Transport:
         """Return the entropic plan and its potentials."""
         engine = self._engine(M, a, b, self.eps)
-        terms = engine.terms
-        home, left = terms.home, min(self.max_iter, SWEEPS_FIRST)
-        one = home.xp.ones((1, 1), dtype=home.dtype, device=home.device)
+        home = engine.problem.home
+        alpha = home.xp.ones((1, 1), dtype=home.dtype, device=home.device)
         if start is None:
-            at = engine.start(one, self.tol, left)
+            point = engine.start(alpha, self.tol, self.max_iter)
         else:
             # A warm start is worth more than coming down from a large eps.
-            at = engine.sweep(one, home.bring(start)[None, ...], self.tol, left)
-        at = self._finish(engine, at)
-        converged = bool(to_numpy(at.error)[0] <= self.tol)
+            point = engine.sweep(alpha, home.bring(start)[None, ...], self.tol, self.max_iter)
+        converged = bool(to_numpy(point.error)[0] <= self.tol)
         # In the kernel's place: nobody needs that any more.
-        plan = at.kernel
-        plan *= at.left[:, :, None]
-        plan *= at.right[:, None, :]
-        # Newton steps leave rows off by what they have not converged; a last scaling does not.
-        rows = home.xp.sum(plan, axis=2)
-        share = home.xp.where(rows > 0.0, terms.a / home.xp.where(rows > 0.0, rows, 1.0), 1.0)
-        plan *= share[:, :, None]
-        f, g = at.f + self.eps * home.xp.log(home.xp.where(share > 0.0, share, 1.0)), at.g
+        plan = point.kernel
+        plan *= point.left[:, :, None]
+        plan *= point.right[:, None, :]
+        f, g = point.f, point.g
         return Transport(Plan(to_numpy(plan)[0], copy=False), f[0, ...], g[0, ...], converged)
 
     @staticmethod
     def _engine(M: Any, a: Any, b: Any, eps: float) -> DenseEngine:
         home, rows, cols = Home.of(M), to_numpy(a)[None, ...], to_numpy(b)[None, ...]
-        geometry = StackGeometry(M[None, None, ...])
-        C = geometry.C if geometry.nonnegative else home.xp.abs(geometry.C)
+        costs = Stack(M[None, None, ...])
+        C = costs.C if costs.nonnegative else home.xp.abs(costs.C)
         sizes = to_numpy(home.xp.mean(C))[None, None]
-        terms = BatchTerms.of(home, rows, cols, Simplex(), eps, sizes)
-        return DenseEngine(geometry, terms)
-
-    def _finish(self, engine: DenseEngine, at: Point) -> Point:
-        """Go on where the first sweeps did not do: by Newton steps first if they are cheap."""
-        left = self.max_iter - at.work
-        xp = engine.terms.home.xp
-        if left > 0 and not bool(xp.all(at.error <= self.tol)):
-            at, steps = _newton(engine, at, self.tol, left)
-            left -= steps
-        if left > 0 and not bool(xp.all(at.error <= self.tol)):
-            at = engine.sweep(at.alpha, at.g, self.tol, left)
-        return at
-
-
-def _newton(engine: DenseEngine, at: Point, tol: float, limit: int) -> tuple[Point, int]:
-    """Newton steps on the potentials, coming down to eps: at a small one they are short."""
-    terms = engine.terms
-    home, steps = terms.home, 0
-    if not engine.newton_pays or home.dtype != home.xp.float64:
-        return at, 0
-    at, trust = newton_path(engine, at), Trust.begin(terms)
-    while steps < min(limit, NEWTON_STEPS) and not bool(home.xp.all(at.error <= tol)):
-        at, trust = newton_step(engine, at, trust)
-        steps += 1
-    return at, steps
+        problem = EntropicProblem.of(home, rows, cols, Simplex(), eps, sizes)
+        return DenseEngine(costs, problem)

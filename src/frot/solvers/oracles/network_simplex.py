@@ -1,5 +1,7 @@
 """Exact transport by POT's compiled network simplex, without the rest of POT.
 
+POT: Flamary et al. 2021; its simplex is that of Bonneel et al. 2011.
+
 ``import ot`` loads PyTorch, JAX and TensorFlow wherever they are installed, which takes seconds
 that nobody who calls `frot.solve` has asked for. The compiled module needs none of them.
 """
@@ -28,12 +30,6 @@ from frot.solvers.oracles._protocol import Transport
 # What POT calls the module, and the name of ours to load it under.
 POTS_NAME = "ot.lp.emd_wrap"
 OUR_PACKAGE = "frot.solvers.oracles._pot_package"
-SOLVED = 1
-
-# Seconds that POT takes an arc to set a problem up, and a pivot over the root of the arcs: roughly,
-# for those who have a time limit.
-SETUP_SECONDS = 1e-7
-PIVOT_SECONDS = 8e-9
 
 
 @dataclass(frozen=True)
@@ -121,10 +117,11 @@ def _pivots_in_time(n: int, m: int) -> float:
     DeadlineError
         If there is not even the time to set the problem up.
     """
-    left = seconds_left() - SETUP_SECONDS * n * m
+    # Seconds that POT takes an arc to set a problem up, and a pivot over the root of the arcs.
+    left = seconds_left() - 1e-7 * n * m
     if left <= 0.0:
         raise DeadlineError
-    return left / (PIVOT_SECONDS * sqrt(n * m))
+    return left / (8e-9 * sqrt(n * m))
 
 
 class SimplexFlow(NamedTuple):
@@ -138,7 +135,7 @@ class SimplexFlow(NamedTuple):
     @property
     def solved(self) -> bool:
         """Whether the plan is optimal."""
-        return self.code == SOLVED
+        return self.code == 1
 
 
 def network_simplex(M: np.ndarray, a: np.ndarray, b: np.ndarray, most_pivots: int) -> SimplexFlow:
@@ -173,13 +170,13 @@ def _load_alone() -> ModuleType | None:
     """Load the compiled file under a name of ours; None where it is not where it used to be."""
     package = importlib.util.find_spec("ot")
     places = package.submodule_search_locations if package else None
-    found = [
+    files = [
         path
         for place in places or ()
         for suffix in EXTENSION_SUFFIXES
         if (path := Path(place, "lp", f"emd_wrap{suffix}")).is_file()
     ]
-    if not found:
+    if not files:
         return None
     for name in (OUR_PACKAGE, f"{OUR_PACKAGE}.lp", f"{OUR_PACKAGE}.utils"):
         sys.modules[name] = ModuleType(name)
@@ -187,7 +184,7 @@ def _load_alone() -> ModuleType | None:
     # The one thing the module imports from POT, for functions that frot does not call.
     sys.modules[f"{OUR_PACKAGE}.utils"].dist = _pots_dist  # type: ignore[attr-defined]
     name = f"{OUR_PACKAGE}.lp.emd_wrap"
-    loader = ExtensionFileLoader(name, str(found[0]))
+    loader = ExtensionFileLoader(name, str(files[0]))
     spec = importlib.util.spec_from_loader(name, loader)
     assert spec is not None
     try:

@@ -1,0 +1,108 @@
+"""Passes over the plan of a potential, with exact rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+import frot
+from frot import Simplex
+from frot._base.arrays import Home
+from frot.costs.points import Points
+from frot.costs.stack import Stack
+from frot.solvers.entropic.certificate import kernel_pass
+from frot.solvers.entropic.dense import DenseEngine
+from frot.solvers.entropic.entropic_problem import EntropicProblem
+
+RNG = np.random.default_rng(0)
+COSTS = RNG.random((3, 7, 5))
+ALPHA = np.array([[0.2, 0.5, 0.3]])
+MIXED = (ALPHA @ COSTS.reshape(3, -1)).reshape(7, 5)
+A = RNG.dirichlet(np.ones(7))
+EPS = 0.05
+
+
+def engine_of(b: np.ndarray) -> DenseEngine:
+    sizes = np.full((1, 3), 0.5)
+    problem = EntropicProblem.of(Home.of(COSTS), A[None], b[None], Simplex(), EPS, sizes)
+    return DenseEngine(Stack(COSTS[None]), problem)
+
+
+@pytest.mark.parametrize("b", [np.full(5, 0.2), RNG.dirichlet(np.ones(5))], ids=["even", "uneven"])
+def test_a_pass_is_the_softmin_and_its_plan(b: np.ndarray):
+    engine, g = engine_of(b), RNG.normal(size=(1, 5))
+    shifted = g[0] - b @ g[0]
+    first = engine.passes(ALPHA).first(shifted[None])
+    f = -EPS * np.asarray(logsumexp((shifted - MIXED) / EPS, b=b[None], axis=1))
+    plan = A[:, None] * b * np.exp((f[:, None] + shifted - MIXED) / EPS)
+    assert first.g[0] == pytest.approx(shifted, rel=1e-14)
+    assert first.f[0] == pytest.approx(f, rel=1e-12)
+    assert first.masses[0] == pytest.approx(plan.sum(axis=0), rel=1e-12)
+
+
+def test_thinned_columns_are_counted():
+    b = RNG.dirichlet(np.ones(5))
+    engine, thin = engine_of(b), RNG.random((1, 5))
+    passes = engine.passes(ALPHA)
+    first = passes.first(RNG.normal(size=(1, 5)))
+    rows, phi = passes.second(first, thin)
+    f, g = first.f[0], first.g[0]
+    plan = A[:, None] * b * np.exp((f[:, None] + g - MIXED) / EPS) * thin
+    assert rows[0] * A == pytest.approx(plan.sum(axis=1), rel=1e-12)
+    assert phi[0] == pytest.approx((COSTS * plan).sum(axis=(1, 2)), rel=1e-12)
+
+
+UNIT = 2.0**-52
+
+
+def one_group(eps: float, points: bool, b: np.ndarray) -> DenseEngine:
+    """Squared distances of points, as such or as a matrix."""
+    X, Y = (np.random.default_rng(seed).normal(size=(1, n, 3)) for seed, n in ((1, 7), (2, 5)))
+    stack = ((X[:, :, None] - Y[:, None]) ** 2).sum(axis=-1)[:, None]
+    geometry = Points(X, Y, np.ones((1, 3))) if points else Stack(stack)
+    problem = EntropicProblem.of(
+        Home.of(X), A[None], b[None], Simplex(), eps, geometry.sizes(A[None], b[None])
+    )
+    return DenseEngine(geometry, problem)
+
+
+@pytest.mark.parametrize("b", [np.full(5, 0.2), np.array([0.1, 0.3, 0.2, 0.25, 0.15])])
+@pytest.mark.parametrize("points", [True, False])
+@pytest.mark.parametrize("eps", [50.0, 3.0, 0.4])
+def test_the_kernel_of_a_search_makes_the_plan_that_its_potentials_make(eps, points, b):
+    engine, one = one_group(eps, points, b), np.ones((1, 1))
+    at = engine.start(one, 1e-3)
+    passes = engine.passes(one)
+    kept = kernel_pass(engine.problem, at)
+    formed = passes.first(at.g - b @ at.g[0])
+    assert kept is not None
+    assert kept.g == pytest.approx(formed.g, abs=1e-14 * (eps + 10.0))
+    assert kept.f == pytest.approx(formed.f, abs=1e-14 * (eps + 10.0))
+    assert kept.masses == pytest.approx(formed.masses, rel=1e-12)
+    thin = RNG.random((1, 5))
+    for mine, its in zip(passes.second(kept, thin), passes.second(formed, thin), strict=True):
+        assert mine == pytest.approx(its, rel=1e-12)
+
+
+def test_a_kernel_that_costs_digits_does_not_serve():
+    engine, one = one_group(3.0, True, np.full(5, 0.2)), np.ones((1, 1))
+    problem, at = engine.problem, engine.start(one, 1e-3)
+    assert kernel_pass(problem, at) is not None
+    assert kernel_pass(problem, replace(at, base=at.base + 1e3)) is None
+    assert kernel_pass(problem, replace(at, f=at.f - 1e3, g=at.g + 1e3)) is None
+    assert kernel_pass(problem, replace(at, kernel=at.kernel.astype("float32"))) is None
+    assert kernel_pass(problem, replace(at, kernel=None)) is None
+    assert kernel_pass(problem, replace(at, left=0.0 * at.left)) is None
+    assert kernel_pass(replace(problem, uneven=True), at) is None
+    assert kernel_pass(replace(problem, eps=1e-3 * problem.eps), at) is None
+
+
+@pytest.mark.parametrize("eps", [1e-2, 1.4e-3])
+def test_a_light_column_far_away_gets_what_it_weighs(eps):
+    costs = np.array([[[0.0, 2.0], [0.0, 2.0]]])
+    b = np.array([0.9926262469828404, 0.007373753017159583])
+    found = frot.solve_costs(costs, b=b, eps=eps)
+    assert found.plan.sum(axis=0) == pytest.approx(b, rel=16.0 * UNIT, abs=0.0)
