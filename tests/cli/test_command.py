@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 import typer
+from scipy import stats
 
 import frot
 from frot.cli.app import app
 from frot.cli.command import Output
 from frot.cli.match import check_inside
 from frot.cli.solve import show_result
+from frot.selection import FROTSelector
 
 ROOT: Any = typer.main.get_command(app)
 COMMANDS: dict[str, Any] = ROOT.commands
@@ -74,8 +76,10 @@ def test_every_kind_of_answer_is_numbers(run, tables, tmp_path):
     found = json.loads(run("select", "s.csv", "--label", "y", "--json", "--top", 3).stdout)
     assert [row["rank"] for row in found["table"]] == list(range(1, 11))
     assert found["table"][0]["feature"] == "g0"
-    # Nothing was tested.
-    assert {row["q"] for row in found["table"]} == {None}
+    # Without permutations p is that of the moderated t, and q by Benjamini and Hochberg.
+    p, q = ([row[name] for row in found["table"]] for name in ("p", "q"))
+    np.testing.assert_allclose(p, FROTSelector(3).fit(X, y).table_["p"])
+    np.testing.assert_allclose(q, stats.false_discovery_control(p))
     assert sum(row["selected"] for row in found["table"]) == 3
     (comparison,) = found["comparisons"]
     assert comparison["lower"] <= comparison["value"] <= comparison["upper"]
