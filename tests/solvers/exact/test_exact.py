@@ -72,6 +72,16 @@ class TestItConverges:
         assert result.status is Status.CONVERGED
         assert len(result.plan.arcs()[2]) <= n + m + count
 
+    @pytest.mark.parametrize("seed", range(6))
+    @pytest.mark.parametrize("eta", [0.3, 1.0])
+    def test_with_entropy_between_a_set_and_itself(self, eta, seed):
+        """Its arcs are pairs of a point and itself, which nothing else joins."""
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(8, 4))
+        result = frot.solve(X, X[rng.permutation(8)], [2, 2], eta=eta, solver="exact")
+        assert result.status is Status.CONVERGED
+        assert result.lower <= eta * np.log(2) <= result.upper
+
     def test_many_groups_of_which_some_violate_later(self):
         rng = np.random.default_rng(1)
         stack = rng.random((400, 12, 12))

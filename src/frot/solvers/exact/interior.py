@@ -321,6 +321,9 @@ class Interior:
         # matrix is all but singular there. The sum of alpha is known: weighing it in is free.
         self._sum_weight = float(groups.diagonal().min())
         groups += self._sum_weight
+        # A column whose only arc is its row's only one, too, has no say: its potential stays.
+        alone = degree == 0.0
+        degree = np.where(alone, self.col_sums(flow)[others], degree)
         diagonal = np.concatenate([degree, groups.diagonal()])
         if not (diagonal > 0.0).all() or not np.isfinite(diagonal).all():
             return False
