@@ -12,6 +12,7 @@ import torch
 import frot
 import frot.torch
 from frot.correspondence import mask_score, pck, point_errors
+from frot.relatives.compare import METHODS
 from frot.selection import FROTSelector, pathway_test, permutation_test
 
 RNG = np.random.default_rng(0)
@@ -47,6 +48,10 @@ TABLE_DOORS: dict[str, Callable[[Any, Any], Any]] = {
     "permutation test": lambda x, y: permutation_test(x, y),
     "pathway test": lambda x, y: pathway_test(x, y, [[0, 1], [2, 3]]),
 }
+
+
+def test_every_relative_is_a_door():
+    assert {*METHODS} - {"frot"} <= {*POINT_DOORS, *COST_DOORS}
 
 
 @pytest.mark.parametrize("door", POINT_DOORS.values(), ids=list(POINT_DOORS))

@@ -84,6 +84,10 @@ NEW = {
 }
 
 
+def test_every_metric_of_the_registry_has_its_formula_here():
+    assert {*METRICS} <= {*NEW, "sqeuclidean", "cosine"}
+
+
 @pytest.fixture(params=NEW)
 def metric(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The name of a metric that is in the registry for the time of the test."""

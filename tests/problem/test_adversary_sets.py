@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 import frot
+from frot.problem.adversary import KNOWN
 
 RNG = np.random.default_rng(0)
 VERTICES = np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 3.0], [1.0, 1.0, 1.0]])
@@ -26,6 +29,11 @@ SETS = {
         lambda u: np.abs([*u, 1.0]) / np.abs([*u, 1.0]).sum() @ VERTICES,
     ),
 }
+
+
+def test_every_set_that_messages_name_has_its_members_here():
+    named = {*re.findall(r"frot\.(\w+)", KNOWN)} - {"Simplex", "CappedSimplex"}
+    assert {type(weights).__name__ for weights, _ in SETS.values()} == named
 
 
 @pytest.mark.parametrize("kind", SETS)

@@ -37,6 +37,7 @@ def test_every_result_is_what_the_method_itself_returns(table):
         "equitable": frot.equitable((X.T[:, :, None] - Y.T[:, None, :]) ** 2, tol=1e-3),
     }
     assert tuple(table.results) == METHODS
+    assert {*alone} == {*METHODS}
     for name, result in alone.items():
         assert table[name].value == pytest.approx(result.value, rel=1e-9), name
     order = ("max_min", "frot", "srw", "wasserstein")
