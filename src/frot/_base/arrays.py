@@ -96,7 +96,7 @@ vars(NUMPY).update(
 )
 
 
-def namespace(array: Array) -> Any:
+def namespace(array: Array) -> ModuleType:
     """Return the functions for an array: NumPy's or PyTorch's, under NumPy's names.
 
     Examples
@@ -115,7 +115,7 @@ def is_foreign(value: Any) -> bool:
 
 
 @cache
-def _torch() -> Any:
+def _torch() -> ModuleType:
     return importlib.import_module("frot._base._torch")
 
 
@@ -151,14 +151,14 @@ def is_traced(value: Any) -> bool:
     return any(kind.__name__ == "Tracer" for kind in type(value).__mro__)
 
 
-def to_numpy(array: Any) -> np.ndarray:
+def to_numpy(array: Array) -> np.ndarray:
     """Return the array as NumPy's, from whatever device it is on."""
     if isinstance(array, np.ndarray):
         return array
     return array.detach().cpu().numpy() if is_foreign(array) else np.asarray(array)
 
 
-def read_only(array: Any) -> Any:
+def read_only(array: Array) -> Array:
     """Return a view of a NumPy array that cannot be written to; other libraries have none."""
     if not isinstance(array, np.ndarray):
         return array
@@ -202,7 +202,7 @@ def refuse_odd_tensor(array: Any, name: str) -> None:
         raise InputError(f"{name}: is a tensor of layout {layout}; use {name}.to_dense()")
 
 
-def at_least(xp: Any, array: Any, least: float) -> Any:
+def at_least(xp: ModuleType, array: Array, least: float) -> Array:
     """Return the larger of each entry and a number; entries have to be finite.
 
     For the few entries of a small problem a clip takes ten times as long.
@@ -210,7 +210,7 @@ def at_least(xp: Any, array: Any, least: float) -> Any:
     return np.maximum(array, least) if xp is NUMPY else xp.maximum(array, 0.0 * array + least)
 
 
-def safe_log(array: Any) -> Any:
+def safe_log(array: Array) -> Array:
     """Return the logarithm of numbers >= 0, of zero that of the smallest number there is."""
     xp = namespace(array)
     return xp.log(at_least(xp, array, float(xp.finfo(array.dtype).smallest_normal)))
@@ -266,12 +266,12 @@ def quiet() -> Any:
 class Home:
     """The library, device and precision of a user's arrays."""
 
-    xp: Any
+    xp: ModuleType
     device: Any
     dtype: Any
 
     @classmethod
-    def of(cls, array: Any) -> Home:
+    def of(cls, array: Array) -> Home:
         """Where an array lives."""
         if is_foreign(array):
             return cls(_torch(), array.device, array.dtype)
@@ -291,7 +291,7 @@ class Home:
         # Modules cannot be pickled, their names can.
         return _home_of, (self.library, self.device, self.dtype)
 
-    def bring(self, array: Any, dtype: Any = None) -> Any:
+    def bring(self, array: Array, dtype: Any = None) -> Array:
         """Return numbers as an array that lives here, in this precision unless told otherwise."""
         dtype = dtype or self.dtype
         if type(array) is np.ndarray and self.library == "numpy":
@@ -304,7 +304,7 @@ class Home:
             host = host.copy()
         return self.xp.asarray(host, dtype=dtype, device=self.device)
 
-    def indices(self, index: Any) -> Any:
+    def indices(self, index: Array) -> Array:
         """Return whole numbers as an array that lives here."""
         return self.xp.asarray(np.array(index, dtype=np.int64), device=self.device)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from frot._base.arrays import Array
 from frot._base.errors import DataWarning, InputError, warn_caller
 
 # Weights below this share of the largest of their side count as zero: sums of the others do not see
@@ -173,7 +174,7 @@ def check_eps_range(mean: float, eps: float, who: str = "costs") -> None:
         )
 
 
-def check_not_beyond(name: str, amounts: Any, means: Any, who: str = "costs") -> None:
+def check_not_beyond(name: str, amounts: Array, means: Array, who: str = "costs") -> None:
     """Refuse an eta or a tau beside which costs are rounding; an infinite tau keeps all mass.
 
     Examples

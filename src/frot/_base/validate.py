@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from frot._base.arrays import adopt, is_foreign, namespace, refuse_odd_tensor, to_numpy
+from frot._base.arrays import Array, adopt, is_foreign, namespace, refuse_odd_tensor, to_numpy
 from frot._base.contract import drop_light_weights, refuse_large_integers, refuse_masked
 from frot._base.errors import InputError, brief
 from frot._base.names import first_repeated
@@ -415,7 +415,7 @@ def read_numbers(values: Any, name: str) -> np.ndarray:
         raise InputError(f"{name}: holds objects that are not numbers ({error})") from None
 
 
-def all_finite(array: Any) -> bool:
+def all_finite(array: Array) -> bool:
     """Whether no entry is NaN or infinite, wherever the array is."""
     if isinstance(array, np.ndarray):
         return bool(np.isfinite(array).all())
@@ -426,7 +426,7 @@ def all_finite(array: Any) -> bool:
     return all(bool(xp.isfinite(end)) for end in xp.ends(array))
 
 
-def check_finite(array: Any, name: str) -> None:
+def check_finite(array: Array, name: str) -> None:
     """Refuse NaN and infinity, and say where the first is; tensors may be on a device."""
     if all_finite(array):
         return

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import Home, adopt, device_room, find_home, is_foreign, to_numpy
+from frot._base.arrays import Array, Home, adopt, device_room, find_home, is_foreign, to_numpy
 from frot._base.contract import check_batch_range, check_not_beyond
 from frot._base.errors import InputError, brief, warn_caller
 from frot._base.stopping import check_limits, deadline
@@ -260,7 +260,7 @@ def _adopt_members(batch: Any, name: str) -> Any:
     return adopt(batch, name)
 
 
-def batch_points(points: Any, name: str, home: Home | None) -> Any:
+def batch_points(points: Any, name: str, home: Home | None) -> Array:
     """Return points as one array (B, n, d); a member that is bad is named."""
     whole = getattr(points, "ndim", None) == 3
     listed = [points[k, ...] for k in range(points.shape[0])] if whole else _listed(points, name)
@@ -307,7 +307,7 @@ def batch_weights(
 
 
 def batch_costs(
-    X: Any, Y: Any, groups: Groups, metric: FactoredMetric, home: Home, weights: tuple[Any, Any]
+    X: Array, Y: Array, groups: Groups, metric: FactoredMetric, home: Home, weights: tuple[Any, Any]
 ) -> tuple[Costs, Costs]:
     """The costs of the members, with points of no weight where others are; and as they are."""
     true = points_costs(X, Y, groups, metric, weights, named=True)

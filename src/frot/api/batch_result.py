@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import Home, read_only, to_numpy
+from frot._base.arrays import Array, Home, read_only, to_numpy
 from frot._base.contract import gap_floor, relative_gap
 from frot._base.errors import require
 from frot.groups.groups import Groups
@@ -125,12 +125,12 @@ class BatchResult(Sequence[Result]):
         return self._out(self.duals[0]), self._out(self.duals[1])
 
     @property
-    def alpha(self) -> Any:
+    def alpha(self) -> Array:
         """Weights of the groups, (B, L)."""
         return self._out(self.proof.alpha)
 
     @property
-    def phi(self) -> Any:
+    def phi(self) -> Array:
         """Group costs of the plans, (B, L)."""
         return self._out(self.proof.phi)
 
@@ -160,7 +160,7 @@ class BatchResult(Sequence[Result]):
         for part, block in self._gibbs.batches(self.engine.parts):
             yield part, weight * block + left[:, part, None] * right[:, None, :]
 
-    def products(self, U: Any, V: Any) -> tuple[Any, Any]:
+    def products(self, U: Array, V: Array) -> tuple[Array, Array]:
         """Return ``plans @ V``, (B, n, k), and ``plans^T @ U``, (B, m, k), without the plans.
 
         U, (B, n, k), or V, (B, m, k), may be None; its product is then None.
@@ -203,7 +203,7 @@ class BatchResult(Sequence[Result]):
         rank = (proof.left[index, :], proof.right[index, :])
         return LazyPlan([(float(proof.weight[index]), gibbs)], [rank])
 
-    def _out(self, array: Any) -> Any:
+    def _out(self, array: Array) -> Array:
         if self.home is None:
             return read_only(array)
         return self.home.xp.astype(array, self.home.dtype, copy=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import Home, adopt, device_room, find_home, to_numpy
+from frot._base.arrays import Array, Home, adopt, device_room, find_home, to_numpy
 from frot._base.contract import check_cost_range, check_eps_range, check_not_beyond
 from frot._base.errors import DataWarning, InputError, brief, warn_caller
 from frot._base.stopping import Interrupted, StoppingLimits, check_limits, deadline
@@ -314,7 +314,7 @@ def solved_in_place(solver: Solver, checked: ProblemOptions) -> bool:
 
 
 def _room_for_points(
-    home: Home | None, X: Any, Y: Any, budget: float
+    home: Home | None, X: Array, Y: Array, budget: float
 ) -> AbstractContextManager[None]:
     """Say what points need of a device, and the way out, where its memory does not do."""
     if home is None:

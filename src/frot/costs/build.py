@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import UNIT, Home, to_numpy
+from frot._base.arrays import UNIT, Array, Home, to_numpy
 from frot.costs.distances import ONE_FEATURE_ABSOLUTE, Distances, Powers
 from frot.costs.metrics import METRICS, FactoredMetric, map_points
 from frot.costs.points import Points, is_identity
@@ -135,8 +135,8 @@ def is_line(groups: Groups, metric: Any, p: float) -> bool:
 
 
 def points_costs(
-    X: Any,
-    Y: Any,
+    X: Array,
+    Y: Array,
     groups: Groups,
     metric: str | FactoredMetric = "sqeuclidean",
     weights: tuple[np.ndarray, np.ndarray] | None = None,
@@ -183,7 +183,7 @@ def points_costs(
     return Points(X, Y, W, error, given=given)
 
 
-def _centre(X: Any, Y: Any, weights: Any, home: Home) -> Any:
+def _centre(X: Array, Y: Array, weights: Array, home: Home) -> Array:
     """Return the middle of both clouds' means, (..., 1, d)."""
     xp = home.xp
     if weights is None:

@@ -386,7 +386,7 @@ class Powers(Costs):
         """Bound the error of a sum of powers of differences, which is relative."""
         return Rounding((np.count_nonzero(alpha) + 8.0 * (self.p + 1.0)) * UNIT)
 
-    def doubt(self, phi: Any, u: Any, v: Any, entries: int | None = None) -> np.ndarray:
+    def doubt(self, phi: Array, u: Array, v: Array, entries: int | None = None) -> np.ndarray:
         """Bound the error of sums over the plan of powers of differences."""
         count = entries or len(self.X) * len(self.Y)
         return (summation(count) + 8.0 * (self.p + 1.0) * UNIT) * phi

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from frot._base.arrays import Home, namespace, quiet, to_numpy
+from frot._base.arrays import Array, Home, namespace, quiet, to_numpy
 from frot._base.errors import InputError
 from frot.groups.groups import Groups
 
@@ -54,14 +54,14 @@ class Columns:
         parts = (np.full(copies * count, scale), order, offsets)
         return sparse.csr_array(parts, shape=(len(self.groups), copies * count))
 
-    def sum(self, values: Any) -> Any:
+    def sum(self, values: Array) -> Array:
         """Sum columns, the last axis, group by group."""
         if isinstance(values, np.ndarray):
             return np.add.reduceat(values, self.groups.offsets[:-1], axis=-1)
         nothing = values.new_zeros(*values.shape[:-1], len(self.groups))
         return nothing.index_add(-1, Home.of(values).indices(self.owners), values)
 
-    def spread(self, values: Any) -> Any:
+    def spread(self, values: Array) -> Array:
         """Give all columns of a group its number."""
         home = Home.of(values)
         return home.xp.take(values, home.indices(self.owners), axis=values.ndim - 1)
@@ -108,7 +108,7 @@ class FactoredMetric:
     scale: float = 1.0
     complaint: str = "has no image"
 
-    def embed(self, points: Any, columns: Columns) -> Any:
+    def embed(self, points: Array, columns: Columns) -> Array:
         """Return z of the points, (..., D), in the library they are in.
 
         Parameters
@@ -126,7 +126,7 @@ class FactoredMetric:
         """
         return points
 
-    def outside(self, points: Any, columns: Columns) -> Any:
+    def outside(self, points: Array, columns: Columns) -> Array:
         """Return which groups of which points have no image, (..., L); None if all have one."""
         return None
 
@@ -150,14 +150,14 @@ class Cosine(FactoredMetric):
     scale = 0.5
     complaint = "is all zeros"
 
-    def embed(self, points: Any, columns: Columns) -> Any:
+    def embed(self, points: Array, columns: Columns) -> Array:
         """Scale every group to unit length."""
         xp = namespace(points)
         # The sum of sizes first, which keeps squares of tiny or huge numbers finite.
         points = points / columns.spread(columns.sum(xp.abs(points)))
         return points / columns.spread(xp.sqrt(columns.sum(points * points)))
 
-    def outside(self, points: Any, columns: Columns) -> Any:
+    def outside(self, points: Array, columns: Columns) -> Array:
         """Zero has no direction."""
         return columns.sum(namespace(points).abs(points)) == 0.0
 
@@ -180,8 +180,8 @@ class Mapped(NamedTuple):
     off by, in units in the last place of each.
     """
 
-    X: Any
-    Y: Any
+    X: Array
+    Y: Array
     membership: sparse.csr_array
     error: float
 
@@ -193,8 +193,8 @@ class Mapped(NamedTuple):
 
 def map_points(
     metric: str | FactoredMetric,
-    X: Any,
-    Y: Any,
+    X: Array,
+    Y: Array,
     groups: Groups,
     weights: tuple[np.ndarray, np.ndarray] | None = None,
     names: tuple[str, str] = ("X", "Y"),
@@ -237,7 +237,7 @@ def map_points(
     return Mapped(X, Y, membership, metric.units(int(groups.sizes.max())))
 
 
-def _pick(points: Any, columns: np.ndarray) -> Any:
+def _pick(points: Array, columns: np.ndarray) -> Array:
     if isinstance(points, np.ndarray):
         return points[..., columns]
     home = Home.of(points)
@@ -245,11 +245,11 @@ def _pick(points: Any, columns: np.ndarray) -> Any:
 
 
 def _embed(
-    metric: FactoredMetric, points: Any, columns: Columns, weights: Any, name: str, member: bool
-) -> Any:
+    metric: FactoredMetric, points: Array, columns: Columns, weights: Array, name: str, member: bool
+) -> Array:
     """Map the points of one side; refuse those with weight that have no image."""
     xp = namespace(points)
-    outside: Any = metric.outside(points, columns)
+    outside: Array = metric.outside(points, columns)
     bad = outside is not None and bool(xp.any(outside))
     if bad:
         host = to_numpy(outside)

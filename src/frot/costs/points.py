@@ -326,7 +326,7 @@ class Points(Costs):
         if home == self.home:
             return self
 
-        def bring(array: Any) -> Any:
+        def bring(array: Array) -> Array:
             if array is None or sparse.issparse(array):
                 return array if array is None else array.astype(home.dtype)
             return home.bring(to_numpy(array) if home.library == "numpy" else array)
@@ -395,7 +395,7 @@ class Points(Costs):
         return error
 
     @cached_property
-    def _sizes(self) -> Any:
+    def _sizes(self) -> Array:
         """How many features are summed in each group, (L,)."""
         if sparse.issparse(self.membership):
             return np.diff(self.membership.indptr)
@@ -429,7 +429,7 @@ def _moments(points: Array, weights: Array, total: Array) -> tuple[Array, Array]
     return mean, (weights[..., None, :] @ points)[..., 0, :]
 
 
-def take_members(home: Home, points: Any, index: Any) -> Any:
+def take_members(home: Home, points: Array, index: Array) -> Array:
     """Return ``points[b, index[b, i], :]``, (B, n', d), for an index (B, n') on the host."""
     batch, count, width = points.shape
     flat = index + count * np.arange(batch)[:, None]
@@ -439,7 +439,7 @@ def take_members(home: Home, points: Any, index: Any) -> Any:
     return home.xp.reshape(taken, (batch, index.shape[1], width))
 
 
-def stand_ins(weights: Any) -> np.ndarray | None:
+def stand_ins(weights: Array) -> np.ndarray | None:
     """Return at whose place every point stands, (B, n); None where all stand at their own.
 
     A point that carries nothing must not move anything: not the centre of the others, nor the

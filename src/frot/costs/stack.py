@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import UNIT, Home, blocks, summation, to_numpy, unit_of
+from frot._base.arrays import UNIT, Array, Home, blocks, summation, to_numpy, unit_of
 from frot.costs.protocol import Costs, Rounding
 from frot.plans.plan import Plan, is_sparse
 
@@ -49,7 +49,7 @@ class Stack(Costs):
     array([0.5, 1. ])
     """
 
-    C: Any
+    C: Array
     relative: float = 0.0
     error: tuple[np.ndarray, np.ndarray] | None = None
     dtype: Any = None
@@ -77,7 +77,7 @@ class Stack(Costs):
         return self.C.dtype != self.home.dtype
 
     @cached_property
-    def _flat(self) -> Any:
+    def _flat(self) -> Array:
         *batch, n, m = self.shape
         return self.home.xp.reshape(self.C, (*batch, n * m))
 
@@ -97,7 +97,7 @@ class Stack(Costs):
             own = self.C[..., group, :, :]
             yield group, slice(0, n), self.home.xp.astype(own, self.home.dtype, copy=False)
 
-    def mix(self, alpha: Any) -> Any:
+    def mix(self, alpha: Array) -> Array:
         """Return the weighted sum, reading on the host only the groups that have weight."""
         *batch, count, n, m = self.shape
         xp = self.home.xp
@@ -116,7 +116,7 @@ class Stack(Costs):
             mixed = alpha[..., None, :] @ self._flat
         return xp.reshape(mixed, (*batch, n, m))
 
-    def inner(self, plan: Any) -> Any:
+    def inner(self, plan: Any) -> Array:
         """Return the sums of plan times cost, of a sparse one along its arcs."""
         xp, (*_, n, m) = self.home.xp, self.shape
         if isinstance(plan, Plan):
@@ -129,7 +129,7 @@ class Stack(Costs):
             return sum((block.inner(plan[..., part, :]) for part, block in parts), start=0.0)
         return (self._flat @ xp.reshape(plan, (*plan.shape[:-2], n * m, 1)))[..., 0]
 
-    def product(self, u: Any, v: Any) -> Any:
+    def product(self, u: Array, v: Array) -> Array:
         """Return u^T C v."""
         if self._converts:
             parts = self._converted()
@@ -137,7 +137,7 @@ class Stack(Costs):
         return ((self.C @ v[..., None, :, None])[..., 0] @ u[..., :, None])[..., 0]
 
     @cached_property
-    def _ends(self) -> tuple[Any, Any]:
+    def _ends(self) -> tuple[Array, Array]:
         """The least and the largest entry of every group, (..., L) each."""
         xp, home = self.home.xp, self.home
         least, most = self.ends or xp.ends(self._flat, axis=-1)
@@ -149,22 +149,22 @@ class Stack(Costs):
         return bool(self.home.xp.min(self._ends[0]) >= 0.0)
 
     @cached_property
-    def peaks(self) -> Any:
+    def peaks(self) -> Array:
         """Largest size of an entry in each group."""
         least, most = self._ends
         return self.home.xp.maximum(most, -least)
 
     @cached_property
-    def _row_peaks(self) -> Any:
+    def _row_peaks(self) -> Array:
         """Largest size of every row and group, (..., L, n)."""
         xp = self.home.xp
         return self.home.bring(xp.maximum(xp.max(self.C, axis=-1), -xp.min(self.C, axis=-1)))
 
-    def stack(self) -> Any:
+    def stack(self) -> Array:
         """The stack itself."""
         return self.C
 
-    def at(self, rows: np.ndarray, cols: np.ndarray) -> Any:
+    def at(self, rows: np.ndarray, cols: np.ndarray) -> Array:
         """Return entries of the stack."""
         where = np.asarray(rows, dtype=np.intp) * self.shape[-1] + cols
         if self.home.library == "numpy" and not self._converts:
@@ -172,7 +172,7 @@ class Stack(Costs):
         axis = len(self.shape) - 2
         return self.home.bring(self.home.xp.take(self._flat, self.home.indices(where), axis=axis))
 
-    def entries(self, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray) -> Any:
+    def entries(self, rows: np.ndarray, cols: np.ndarray, groups: np.ndarray) -> Array:
         """Return entries of some groups, one after the other."""
         where = np.asarray(rows, dtype=np.intp) * self.shape[-1] + cols
         return np.stack([self._flat[group][where] for group in groups])
@@ -191,7 +191,7 @@ class Stack(Costs):
         error = self.error and (self.error[0][:, rows], self.error[1][:, cols])
         return replace(self, C=C, error=error, ends=None)
 
-    def members(self, index: Any) -> Stack:
+    def members(self, index: Array) -> Stack:
         """Return some problems of the batch."""
         return replace(self, C=self.home.xp.take(self.C, index, axis=0), ends=None)
 
@@ -227,7 +227,7 @@ class Stack(Costs):
         C = home.xp.multiply(C, factor, out=C) if shift is not None else C * factor
         return Stack(C, relative, error and (scale[:, None] * error[0], scale[:, None] * error[1]))
 
-    def rounding(self, alpha: Any) -> Rounding:
+    def rounding(self, alpha: Array) -> Rounding:
         """Bound the error of a sum of L products: relative where no term is negative."""
         xp, unit = self.home.xp, unit_of(self.home)
         used = xp.sum(xp.astype(alpha != 0.0, alpha.dtype), axis=-1)
@@ -240,7 +240,7 @@ class Stack(Costs):
         reach = (alpha[..., None, :] @ self._row_peaks)[..., 0, :]
         return Rounding(0.0 * share, rows + share[..., None] * reach, cols)
 
-    def doubt(self, phi: Any, u: Any, v: Any, entries: int | None = None) -> Any:
+    def doubt(self, phi: Array, u: Array, v: Array, entries: int | None = None) -> Array:
         """Bound the error of sums over the plan, and of the entries themselves."""
         *_, n, m = self.shape
         xp = self.home.xp
@@ -293,8 +293,8 @@ def _errors_of(costs: Costs) -> tuple[float, np.ndarray, np.ndarray]:
 
 
 def difference_stack(
-    X: Any,
-    Y: Any,
+    X: Array,
+    Y: Array,
     columns: np.ndarray,
     offsets: np.ndarray,
     shares: np.ndarray | None = None,
@@ -349,7 +349,7 @@ def _largest(squares: np.ndarray) -> np.ndarray:
     return squares.reshape(-1, *squares.shape[-2:]).max(axis=0)
 
 
-def _columns(points: Any, columns: np.ndarray) -> Any:
+def _columns(points: Array, columns: np.ndarray) -> Array:
     """Return some columns of points (..., n, d) as rows, (..., k, n)."""
     if isinstance(points, np.ndarray):
         # Small problems are solved in less time than a library's own way of saying this takes.
@@ -359,7 +359,7 @@ def _columns(points: Any, columns: np.ndarray) -> Any:
     return home.xp.take(turned, home.indices(columns), axis=turned.ndim - 2)
 
 
-def _sums(gaps: Any, edges: list[int]) -> Any:
+def _sums(gaps: Array, edges: list[int]) -> Array:
     """Sum consecutive parts of the third axis from the end of (..., k, n, m)."""
     if isinstance(gaps, np.ndarray):
         *batch, _, n, m = gaps.shape

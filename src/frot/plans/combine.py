@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import Home
+from frot._base.arrays import Array, Home
 from frot.plans.lazy import LazyPlan, PlanRows
 from frot.plans.plan import Plan, is_sparse
 
@@ -133,7 +133,7 @@ class SpreadRows(PlanRows):
             computed = [block for _, block in self.inner.blocks(blocks)]
             yield part, self._spread(computed, within, part.stop - part.start)
 
-    def _spread(self, blocks: list[Any], within: np.ndarray, count: int) -> Any:
+    def _spread(self, blocks: list[Any], within: np.ndarray, count: int) -> Array:
         """Place rows of the inner plan, if there are any, among `count` rows of all columns."""
         home = self.home
         xp, m = home.xp, self._shape[1]
@@ -149,7 +149,7 @@ class SpreadRows(PlanRows):
         return xp.take(block, home.indices(places), axis=0)
 
 
-def _spread_vector(home: Home, vector: Any, index: np.ndarray, size: int) -> Any:
+def _spread_vector(home: Home, vector: Array, index: np.ndarray, size: int) -> Array:
     """Place the entries of a vector among zeros."""
     places = np.full(size, len(index))
     places[index] = np.arange(len(index))

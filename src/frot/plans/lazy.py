@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from frot._base.arrays import Home, is_foreign, read_only, to_numpy
+from frot._base.arrays import Array, Home, is_foreign, read_only, to_numpy
 from frot.plans.plan import Arcs, Plan, check_axis, factor_type, positions, transposed
 
 
@@ -114,13 +114,13 @@ class LazyPlan(Plan):
         """What it is kept as, in words."""
         return "lazy" if len(self._components) == 1 else f"{len(self._components)} lazy plans"
 
-    def _out(self, array: Any, dtype: Any = None) -> Any:
+    def _out(self, array: Array, dtype: Any = None) -> Array:
         home = self._home or self._work
         if is_foreign(array) and home.library != self._work.library:
             array = to_numpy(array)
         return home.bring(array, dtype)
 
-    def _out_index(self, index: Any) -> Any:
+    def _out_index(self, index: Array) -> Array:
         home = self._home or self._work
         if is_foreign(index) and home.library == self._work.library:
             return index
@@ -140,7 +140,7 @@ class LazyPlan(Plan):
                 total = total + left[part][:, None] * right[None, :]
             yield part, total
 
-    def _native(self) -> Any:
+    def _native(self) -> Array:
         """The whole plan in the library that computes it."""
         whole = self._work.xp.concat([block for _, block in self._blocks()], axis=0)
         return transposed(whole) if self._is_transposed else whole
@@ -163,11 +163,11 @@ class LazyPlan(Plan):
         order = np.argsort(cols, kind="stable")
         return cols[order], rows[order], mass[order]
 
-    def dense(self) -> Any:
+    def dense(self) -> Array:
         """Return the plan as an array of shape (n, m): NumPy's, or that of the points' library."""
         return read_only(self._out(self._native()))
 
-    def rows(self, index: Any) -> Any:
+    def rows(self, index: Array) -> Array:
         """Return rows by number, slice, mask or list of numbers: (m,) or (r, m)."""
         index, xp = positions(index, self._shape[0]), self._work.xp
         shape = (*index.shape, self._shape[1])
@@ -182,7 +182,7 @@ class LazyPlan(Plan):
             picked = xp.concat([block for _, block in self._blocks(parts)], axis=0)
         return self._out(xp.reshape(picked, shape))
 
-    def sum(self, axis: int | None = None) -> Any:
+    def sum(self, axis: int | None = None) -> Array:
         """Total mass, or the marginals."""
         check_axis(axis)
         xp = self._work.xp
@@ -192,7 +192,7 @@ class LazyPlan(Plan):
             result = reduce(add, (xp.sum(block, axis=0) for _, block in self._blocks()))
         return float(xp.sum(result)) if axis is None else self._out(result)
 
-    def argmax(self, axis: int = 1) -> Any:
+    def argmax(self, axis: int = 1) -> Array:
         """Where most of each row's (``axis=1``) or column's mass goes, the first of equals."""
         check_axis(axis)
         xp = self._work.xp
@@ -208,7 +208,7 @@ class LazyPlan(Plan):
             best, where = top, row
         return self._out_index(where)
 
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: Array) -> Array:
         work = self._work
         dtype = factor_type(self._home or work, other)
         if is_foreign(other) and Home.of(other).library == work.library:
@@ -222,7 +222,7 @@ class LazyPlan(Plan):
             result = work.xp.concat([block @ other for _, block in self._blocks()], axis=0)
         return self._out(result, dtype)
 
-    def __rmatmul__(self, other: Any) -> Any:
+    def __rmatmul__(self, other: Array) -> Array:
         return transposed(self.T @ transposed(other))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from frot._base.arrays import Home, is_foreign, namespace, read_only, to_numpy
+from frot._base.arrays import Array, Home, is_foreign, namespace, read_only, to_numpy
 from frot._base.errors import InputError
 from frot._base.validate import check_entries
 
@@ -63,7 +63,7 @@ class Plan:
         self._home: Home | None = None
 
     @classmethod
-    def from_arcs(cls, rows: Any, cols: Any, mass: Any, shape: tuple[int, int]) -> Plan:
+    def from_arcs(cls, rows: Array, cols: Array, mass: Array, shape: tuple[int, int]) -> Plan:
         """Build a sparse plan from arcs (i, j, mass); equal arcs add up, empty ones drop."""
         plan = cls.__new__(cls)
         plan._keep(shape, arcs=_merged(rows, cols, mass, shape))
@@ -92,11 +92,11 @@ class Plan:
         plan._home = home
         return plan
 
-    def _out(self, array: np.ndarray) -> Any:
+    def _out(self, array: np.ndarray) -> Array:
         """Hand an array out to where the user's are; there it shares no memory with the plan."""
         return array if self._home is None else self._home.bring(read_only(array))
 
-    def _out_index(self, index: np.ndarray) -> Any:
+    def _out_index(self, index: np.ndarray) -> Array:
         """Hand whole numbers out to where the user's arrays are."""
         return index if self._home is None else self._home.indices(index)
 
@@ -136,23 +136,23 @@ class Plan:
         rows, cols = np.nonzero(whole)
         return rows, cols, whole[rows, cols]
 
-    def dense(self) -> Any:
+    def dense(self) -> Array:
         """Return the plan as an array of shape (n, m); NumPy's is read-only."""
         return read_only(self._out(self._whole()))
 
-    def arcs(self) -> tuple[Any, Any, Any]:
+    def arcs(self) -> tuple[Array, Array, Array]:
         """Return (rows, cols, mass) of the entries that carry mass, by row then column."""
         rows, cols, mass = map(read_only, self._host_arcs())
         return self._out_index(rows), self._out_index(cols), self._out(mass)
 
-    def rows(self, index: Any) -> Any:
+    def rows(self, index: Array) -> Array:
         """Return rows by number, slice, mask or list of numbers: (m,) or (r, m)."""
         index = positions(index, self._shape[0])
         picked = self._matrix()[index.ravel()]
         picked = picked.toarray() if sparse.issparse(picked) else picked
         return self._out(picked.reshape((*index.shape, self._shape[1])))
 
-    def sum(self, axis: int | None = None) -> Any:
+    def sum(self, axis: int | None = None) -> Array:
         """Total mass, or the marginals: ``axis=1`` gives a, ``axis=0`` gives b."""
         check_axis(axis)
         if self._arcs is None:
@@ -165,12 +165,12 @@ class Plan:
         # Of no arcs at all, bincount makes integers.
         return self._out(np.bincount(ends, mass, size).astype(float, copy=False))
 
-    def argmax(self, axis: int = 1) -> Any:
+    def argmax(self, axis: int = 1) -> Array:
         """Where most of each row's (``axis=1``) or column's mass goes, the first of equals."""
         check_axis(axis)
         return self._out_index(np.ravel(self._matrix().argmax(axis=axis)))
 
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: Array) -> Array:
         home = self._home
         if home is None:
             return self._matrix() @ np.asarray(other)
@@ -180,7 +180,7 @@ class Plan:
             return home.bring(self._whole(), dtype) @ other
         return home.bring(self._matrix() @ to_numpy(other), dtype)
 
-    def __rmatmul__(self, other: Any) -> Any:
+    def __rmatmul__(self, other: Array) -> Array:
         if self._home is None and self._arcs is None:
             return np.asarray(other) @ self._whole()
         return transposed(self.T @ transposed(other))
@@ -198,7 +198,7 @@ class Plan:
         return f"{type(self).__name__}({n} x {m}, {self._kind})"
 
 
-def _merged(rows: Any, cols: Any, mass: Any, shape: tuple[int, int]) -> Arcs:
+def _merged(rows: Array, cols: Array, mass: Array, shape: tuple[int, int]) -> Arcs:
     """Return arcs with mass, by row then column; equal ones are added up. The caller's stay his."""
     mass = np.asarray(mass, dtype=float)
     keep = np.flatnonzero(mass > 0.0)
@@ -275,7 +275,7 @@ def factor_type(user: Home, other: Any) -> Any:
     return its.dtype if user.xp.isdtype(other.dtype, "real floating") else None
 
 
-def transposed(array: Any) -> Any:
+def transposed(array: Array) -> Array:
     """Transpose a matrix of any library; a vector is its own."""
     array = array if is_foreign(array) else np.asarray(array)
     return array if array.ndim < 2 else namespace(array).matrix_transpose(array)

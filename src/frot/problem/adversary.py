@@ -17,12 +17,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log
+from types import ModuleType
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from frot._base.arrays import (
     UNIT,
+    Array,
     Home,
     namespace,
     quiet,
@@ -62,7 +64,7 @@ class Adversary(Protocol):
         ...
 
 
-def capped_softmax(xp: Any, score: Any, k: int) -> Any:
+def capped_softmax(xp: ModuleType, score: Array, k: int) -> Array:
     r"""Return weights proportional to exp(score), but none above 1/k, (..., L) both.
 
     They maximise :math:`\langle \alpha, s \rangle - \sum_l \alpha_l \log \alpha_l` over the capped
@@ -111,9 +113,9 @@ class SimplexFamily:
     on_simplex: ClassVar[bool] = True
     k: int
     # A number, or (B, 1) of a batch.
-    eta: Any
+    eta: float | Array
     # (L,), or (1, L) of a batch.
-    log_prior: Any
+    log_prior: Array
 
     @property
     def smooth(self) -> bool:
@@ -190,23 +192,23 @@ class SimplexFamily:
         r"""Return :math:`G_\eta(\phi)` of one problem, and the weights that attain it."""
         return float(self.value(phi)), self.answer(phi)
 
-    def _prior(self, count: int) -> tuple[Any, Any]:
+    def _prior(self, count: int) -> tuple[Array, Array]:
         """Return the prior q, which is uniform where none is given, and its logarithm."""
         if self.log_prior is None:
             return 1.0 / count, -log(count)
         return namespace(self.log_prior).exp(self.log_prior), self.log_prior
 
-    def _bonus(self, count: int) -> Any:
+    def _bonus(self, count: int) -> Array:
         """What the paper's entropy, of q = 1, is more than that relative to the uniform prior."""
         return self.eta * (log(count) if self.log_prior is None else 0.0)
 
-    def _divided(self, xp: Any, phi: Any) -> Any:
+    def _divided(self, xp: ModuleType, phi: Array) -> Array:
         """Return phi over eta; in a batch a problem without eta has the maximum alone."""
         if isinstance(self.eta, float):
             return phi / self.eta
         return phi / xp.where(self.eta > 0.0, self.eta, xp.ones_like(self.eta))
 
-    def value(self, phi: Any) -> Any:
+    def value(self, phi: Array) -> Array:
         r"""Return :math:`G_\eta(\phi)`, what the best answer earns: a number, or (B,).
 
         :math:`\phi_1 + \eta \log \sum_l q_l e^{(\phi_l - \phi_1)/\eta}`, from the largest cost.
@@ -232,7 +234,7 @@ class SimplexFamily:
             total = xp.where(near > -0.5, xp.log1p(near), far)
             return (level + self._bonus(phi.shape[-1]) + self.eta * total)[..., 0]
 
-    def value_error(self, phi: Any) -> Any:
+    def value_error(self, phi: Array) -> Array:
         """Bound the rounding of ``value(phi)``."""
         if not self.smooth and self.k == 1:
             return 0.0 * phi[..., 0]
@@ -249,7 +251,7 @@ class SimplexFamily:
             size = size + self._bonus(count)
         return 8.0 * unit_of(Home.of(phi)) * size[..., 0]
 
-    def answer(self, phi: Any) -> Any:
+    def answer(self, phi: Array) -> Array:
         """Return the weights that earn the most; groups that tie for the last share alike."""
         if not self.smooth:
             return self._largest(phi)
@@ -261,7 +263,7 @@ class SimplexFamily:
         one_eta = isinstance(self.eta, float)
         return alpha if one_eta else xp.where(self.eta > 0.0, alpha, self._largest(phi))
 
-    def _largest(self, phi: Any) -> Any:
+    def _largest(self, phi: Array) -> Array:
         """Return equal weights of the k largest costs."""
         xp = namespace(phi)
         ones, last = xp.ones_like(phi), xp.max(phi, axis=-1, keepdims=True)
@@ -273,7 +275,7 @@ class SimplexFamily:
         left = self.k - xp.sum(over, axis=-1, keepdims=True)
         return (over + ties * (left / xp.sum(ties, axis=-1, keepdims=True))) / self.k
 
-    def reward(self, alpha: Any) -> Any:
+    def reward(self, alpha: Array) -> Array:
         r"""Return :math:`-\eta \sum_l \alpha_l \log(\alpha_l / q_l)` (0 log 0 = 0).
 
         Both sum to one, so that terms can be added that make every summand small where alpha is
@@ -286,7 +288,7 @@ class SimplexFamily:
         total = xp.sum(q * ((1.0 + ratio) * surprise - ratio), axis=-1, keepdims=True)
         return (self._bonus(count) - self.eta * total)[..., 0]
 
-    def reward_error(self, alpha: Any) -> Any:
+    def reward_error(self, alpha: Array) -> Array:
         """Bound the rounding of ``reward(alpha)``."""
         if not self.smooth:
             return 0.0 * alpha[..., 0]
@@ -296,7 +298,7 @@ class SimplexFamily:
         total = self._bonus(count) + self.eta * xp.sum(each, axis=-1, keepdims=True)
         return 8.0 * unit_of(Home.of(alpha)) * total[..., 0]
 
-    def _surprise(self, xp: Any, alpha: Any) -> tuple[Any, Any, Any]:
+    def _surprise(self, xp: ModuleType, alpha: Array) -> tuple[Array, Array, Array]:
         """Return q, alpha / q - 1 and its log1p."""
         q, log_q = self._prior(alpha.shape[-1])
         ratio = (alpha - q) / q
@@ -316,7 +318,7 @@ class SimplexFamily:
         inside = bool(alpha.min() >= 0.0) and (self.k == 1 or bool((alpha <= self.cap).all()))
         return inside and abs(float(alpha.sum()) - 1.0) <= (len(alpha) + 8.0) * UNIT
 
-    def project(self, alpha: Any) -> Any:
+    def project(self, alpha: Array) -> Array:
         """Return weights of the set: the others in proportion where some are at the cap.
 
         What is no weight at all says nothing about the groups, and they weigh the same.
@@ -336,7 +338,7 @@ class SimplexFamily:
             return alpha
         return capped_softmax(xp, xp.log(alpha + LIFT / count), self.k)
 
-    def upper(self, phi: Any, doubt: Any) -> Any:
+    def upper(self, phi: Array, doubt: Array) -> Array:
         """Bound what the best answer earns if each cost may be as much more as `doubt` says."""
         most = phi + doubt
         return self.value(most) + self.value_error(most)
@@ -426,8 +428,8 @@ class BatchSimplex(SimplexFamily):
     """
 
     k: int
-    eta: Any
-    log_prior: Any
+    eta: Array
+    log_prior: Array
     some_eta: bool
 
     @property

@@ -26,11 +26,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import fsum, inf
-from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import TINY, UNIT, at_least, namespace, quiet
+from frot._base.arrays import TINY, UNIT, Array, at_least, namespace, quiet
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +54,7 @@ class MarginalPrice:
     array([0.3161])
     """
 
-    tau: Any = inf
+    tau: Array = inf
 
     @cached_property
     def finite(self) -> bool:
@@ -63,22 +62,22 @@ class MarginalPrice:
         return not isinstance(self.tau, float) or self.tau < inf
 
     @property
-    def _each(self) -> Any:
+    def _each(self) -> Array:
         """The price of what is summed over points."""
         return self.tau if isinstance(self.tau, float) else self.tau[:, 0]
 
-    def damping(self, eps: Any) -> Any:
+    def damping(self, eps: Array) -> Array:
         """Return kappa: the share of its move that a potential makes at a price."""
         return self.tau / (self.tau + eps)
 
-    def masses(self, weights: Any, potential: Any) -> Any:
+    def masses(self, weights: Array, potential: Array) -> Array:
         """Return the mass that potentials keep of each point."""
         if not self.finite:
             return weights
         with quiet():
             return weights * namespace(potential).exp(-potential / self.tau)
 
-    def log_mass(self, weights: Any, potential: Any) -> Any:
+    def log_mass(self, weights: Array, potential: Array) -> Array:
         """Return the logarithm of the mass that is kept in all, which may be next to none."""
         xp = namespace(potential)
         with quiet():
@@ -86,21 +85,21 @@ class MarginalPrice:
             top = xp.max(scores, axis=-1, keepdims=True)
             return (top + xp.log(xp.sum(xp.exp(scores - top), axis=-1, keepdims=True)))[..., 0]
 
-    def gains(self, weights: Any, potential: Any) -> Any:
+    def gains(self, weights: Array, potential: Array) -> Array:
         """Return what each point adds to the dual value."""
         if not self.finite:
             return weights * potential
         with quiet():
             return -self.tau * (weights * namespace(potential).expm1(-potential / self.tau))
 
-    def dual(self, weights: Any, potential: Any) -> Any:
+    def dual(self, weights: Array, potential: Array) -> Array:
         """Return what the side adds to the dual value."""
         if not self.finite:
             return _summed(weights, potential)
         with quiet():
             return -self._each * _summed(weights, namespace(potential).expm1(-potential / self.tau))
 
-    def price(self, weights: Any, masses: Any) -> Any:
+    def price(self, weights: Array, masses: Array) -> Array:
         r"""Return :math:`\tau\,\mathrm{KL}(x | a)` of the masses x; nothing for a side kept."""
         if not self.finite:
             return 0.0 * _summed(weights, weights)
@@ -119,7 +118,9 @@ class MarginalPrice:
         return self.tau * float(weights @ (moved + 8.0 * UNIT * off + 4.0 * share**2))
 
 
-def even_out(sides: tuple[MarginalPrice, MarginalPrice], weights: Any, potentials: Any) -> Any:
+def even_out(
+    sides: tuple[MarginalPrice, MarginalPrice], weights: Array, potentials: Array
+) -> Array:
     r"""Return the constant to add to f and take off g that raises the dual value most.
 
     The masses that both sides keep are then the same:
@@ -138,13 +139,13 @@ def even_out(sides: tuple[MarginalPrice, MarginalPrice], weights: Any, potential
     return (rows.log_mass(a, f) - cols.log_mass(b, g)) / slack
 
 
-def _summed(weights: Any, values: Any) -> Any:
+def _summed(weights: Array, values: Array) -> Array:
     """Return the weighted sums over the points, of one problem a number."""
     total = namespace(values).vecdot(weights, values)
     return total if total.ndim else float(total)
 
 
-def _surprise(kept: Any) -> Any:
+def _surprise(kept: Array) -> Array:
     """Return x log(x) - x + 1 of shares x that are kept, without loss where x is next to one."""
     xp, off = namespace(kept), kept - 1.0
     near = xp.abs(off) < 0.5

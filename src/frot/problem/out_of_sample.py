@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frot._base.arrays import adopt, blocks, find_home, to_numpy
+from frot._base.arrays import Array, adopt, blocks, find_home, to_numpy
 from frot._base.errors import InputError
 from frot._base.validate import METRICS as SCIPY_METRICS
 from frot._base.validate import check_metric, check_points
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 AT_ONCE = 64_000_000
 
 
-def transported(result: Result, X_new: Any, metric: Any = None) -> Any:
+def transported(result: Result, X_new: Any, metric: Any = None) -> Array:
     """Return the images of new source points: see `Result.transport`."""
     points = result.points
     if points is None or result.groups is None or result.weights is None or not result.metric:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import Home, blocks, to_numpy
+from frot._base.arrays import Array, Home, blocks, to_numpy
 from frot._base.contract import gap_floor, relative_gap
 from frot._base.errors import InputError
 from frot.costs import MEMORY_BUDGET, Costs
@@ -272,7 +272,7 @@ class Problem:
         )
 
 
-def _taken(points: Any, index: np.ndarray) -> Any:
+def _taken(points: Array, index: np.ndarray) -> Array:
     """Some rows of points of any library."""
     if isinstance(points, np.ndarray):
         return points[index]

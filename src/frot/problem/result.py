@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from frot._base.arrays import Home, read_only, to_numpy
+from frot._base.arrays import Array, Home, read_only, to_numpy
 from frot._base.contract import gap_floor, relative_gap
 from frot._base.errors import require
 from frot._base.files import write_archive
@@ -375,7 +375,7 @@ class Result:
         if home is None:
             return self
 
-        def bring(array: Any) -> Any:
+        def bring(array: Array) -> Array:
             # Copies both: of read-only arrays, and of those that the plan, or the user, has too.
             if isinstance(array, np.ndarray):
                 return home.bring(array)
@@ -397,7 +397,7 @@ class Result:
             chosen=None if self.chosen is None else self.chosen.moved(bring),
         )
 
-    def transport(self, X_new: Any, metric: Any = None) -> Any:
+    def transport(self, X_new: Any, metric: Any = None) -> Array:
         r"""Return the images of new source points, which need not have been there.
 
         With eps > 0 that is the mean of the target points under the row of the plan that the

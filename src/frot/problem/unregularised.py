@@ -15,11 +15,9 @@ their terms' sizes at most.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from frot._base.arrays import blocks, summation, to_numpy
+from frot._base.arrays import Array, blocks, summation, to_numpy
 from frot.costs.protocol import Rounding
 from frot.plans.feasible import LAZY_MARGINALS
 from frot.plans.lazy import LazyPlan
@@ -28,7 +26,9 @@ from frot.problem.bounds import Lower, allowed_weights, proven_dual
 from frot.problem.problem import Problem
 
 
-def interval_without_eps(problem: Problem, alpha: Any, g: Any, plan: Plan) -> tuple[float, float]:
+def interval_without_eps(
+    problem: Problem, alpha: Array, g: Array, plan: Plan
+) -> tuple[float, float]:
     """Return bounds of the optimum with eps = 0.
 
     Parameters
@@ -52,7 +52,7 @@ def interval_without_eps(problem: Problem, alpha: Any, g: Any, plan: Plan) -> tu
     return plain_lower(problem, alpha, g).bound, _plain_upper(problem, plan)
 
 
-def plain_lower(problem: Problem, alpha: Any, g: Any) -> Lower:
+def plain_lower(problem: Problem, alpha: Array, g: Array) -> Lower:
     """Make potentials of the columns feasible without eps, and return what they prove."""
     alpha, g = (np.asarray(to_numpy(part), dtype=float) for part in (alpha, g))
     alpha = allowed_weights(problem, alpha)

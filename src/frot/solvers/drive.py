@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frot._base.arrays import to_numpy
+from frot._base.arrays import Array, to_numpy
 from frot._base.errors import InputError, warn_caller
 from frot._base.stopping import DeadlineError, deadline, no_deadline, seconds_left
 from frot._base.validate import read_numbers
@@ -113,7 +113,7 @@ class Start:
         return cls(plan=round_plan(plan, problem.a, problem.b))
 
 
-def _host(values: Any) -> np.ndarray:
+def _host(values: Array) -> np.ndarray:
     """Numbers of a tensor or an array as NumPy's."""
     return np.asarray(to_numpy(values), dtype=float)
 

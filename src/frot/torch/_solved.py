@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from frot._base.arrays import blocks, to_numpy
+from frot._base.arrays import Array, blocks, to_numpy
 from frot._base.contract import (
     GAP_SHARE,
     check_batch_range,
@@ -73,11 +73,11 @@ class Solved:
 
     @classmethod
     def of(
-        cls, results: Sequence[Result], log_prior: Any, device: Any, unbalanced: bool = False
+        cls, results: Sequence[Result], log_prior: Array, device: Any, unbalanced: bool = False
     ) -> Solved:
         """Collect what gradients need."""
 
-        def bring(array: Any) -> Tensor:
+        def bring(array: Array) -> Tensor:
             return torch.tensor(array, dtype=torch.float64, device=device)
 
         if isinstance(results, BatchResult):

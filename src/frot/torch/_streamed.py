@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from frot._base.arrays import Array
 from frot.groups.groups import Groups
 from frot.solvers.entropic.clouds import (
     Clouds,
@@ -50,7 +51,7 @@ def streamed_loss(
     points: tuple[Tensor, Tensor, Tensor, Tensor],
     amounts: tuple[Tensor | float, Tensor | float],
     groups: Groups,
-    log_prior: Any,
+    log_prior: Array,
     tol: float,
     max_iter: int,
     debias: bool,

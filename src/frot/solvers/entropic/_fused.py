@@ -32,11 +32,10 @@ import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
-from frot._base.arrays import blocks, has_triton, quiet, to_numpy
+from frot._base.arrays import Array, blocks, has_triton, quiet, to_numpy
 from frot.costs.points import Points
 from frot.costs.protocol import Costs, Rounding
 from frot.solvers.entropic.engine import Closeness
@@ -122,7 +121,7 @@ class FusedEngine(StreamEngine):
         """What is left of dual values' errors once the mean error of one product is taken off."""
         return 1e-6 if self.learned.one_product is False else 1e-5
 
-    def passes(self, alpha: Any) -> FusedPasses:
+    def passes(self, alpha: Array) -> FusedPasses:
         """Passes with three products."""
         return FusedPasses(self, self.operands(alpha))
 
@@ -139,7 +138,7 @@ class FusedEngine(StreamEngine):
     def _blocks(self) -> StreamEngine:
         return StreamEngine(self.costs, self.problem)
 
-    def operands(self, alpha: Any) -> Operands:
+    def operands(self, alpha: Array) -> Operands:
         """Scaled points at the weights; those of the last weights are kept."""
         operands = self.learned.operands
         if operands is None or operands.alpha is not alpha:
@@ -149,7 +148,7 @@ class FusedEngine(StreamEngine):
             self.learned.operands = operands
         return operands
 
-    def one_product_does(self, alpha: Any, g: Any) -> bool:
+    def one_product_does(self, alpha: Array, g: Array) -> bool:
         """Whether it finds, on some four thousand rows, the f that three do, nearly.
 
         Found out once: on average as a share of f, and in size in units of log 2.
@@ -170,7 +169,9 @@ class FusedEngine(StreamEngine):
             self.learned.one_product, self.learned.bias = serves, bias
         return self.learned.one_product
 
-    def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
+    def sweep(
+        self, alpha: Array, g: Array, closeness: Array | Closeness, limit: int | None = None
+    ) -> Point:
         """Sweep with one product, or with three where that is not close enough."""
         near = closeness.share if isinstance(closeness, Closeness) else closeness
         near = float(near) if isinstance(near, float | int) else float(near[0])
@@ -178,7 +179,7 @@ class FusedEngine(StreamEngine):
         engine = replace(self, fine=True) if fine else self
         return super(FusedEngine, engine).sweep(alpha, g, closeness, limit)
 
-    def pass_at(self, alpha: Any, g: Any) -> tuple[Any, Any, Any]:
+    def pass_at(self, alpha: Array, g: Array) -> tuple[Array, Array, Array]:
         """Two passes: rows, then columns."""
         points, problem = self.operands(alpha), self.problem
         log_sums = self.kernels.log_sums
@@ -193,7 +194,7 @@ class FusedEngine(StreamEngine):
         f = f if self.fine else f + self.learned.bias / points.unit
         return f[None, :], columns, phi
 
-    def group_costs(self, alpha: Any, f: Any, g: Any, columns: Any) -> Any:
+    def group_costs(self, alpha: Array, f: Array, g: Array, columns: Array) -> Array:
         r"""Return phi of the plan; where there are many rows, from some of them.
 
         With T x the mean of where x goes, costs are :math:`\langle c, y^2 \rangle - \langle a, x^2
@@ -220,7 +221,7 @@ class FusedEngine(StreamEngine):
         goes = costs.squares(0.0 * problem.a, problem.b * columns)
         return costs.from_features(goes - squares + 2.0 * spread)
 
-    def cluster_masses(self, alpha: Any, g: Any, clusters: Clusters) -> np.ndarray:
+    def cluster_masses(self, alpha: Array, g: Array, clusters: Clusters) -> np.ndarray:
         """Rows first, then their products with the columns' clusters, some rows at a time."""
         points, problem = self.operands(alpha), self.problem
         xp, cols = problem.home.xp, points.cols(g[0, :])
@@ -245,13 +246,13 @@ class FusedEngine(StreamEngine):
         return self.learned.clusters
 
     @cached_property
-    def _some(self) -> Any:
+    def _some(self) -> Array:
         """Numbers of some rows, always the same."""
         count = self.costs.shape[2]
         rows = np.random.default_rng(0).choice(count, SAMPLE, replace=False)
         return self.problem.home.indices(np.sort(rows))
 
-    def extend(self, alpha: Any, rows: np.ndarray, weights: Any, f: Any) -> Any:
+    def extend(self, alpha: Array, rows: np.ndarray, weights: Array, f: Array) -> Array:
         """One pass over the columns."""
         points, some = self.operands(alpha), self.problem.home.indices(rows)
         xp = self.problem.home.xp
@@ -266,15 +267,15 @@ class Operands:
 
     costs: Points
     problem: EntropicProblem
-    alpha: Any
+    alpha: Array
     unit: float
-    x: Any
-    y: Any
-    x_norms: Any
-    y_norms: Any
+    x: Array
+    y: Array
+    x_norms: Array
+    y_norms: Array
 
     @classmethod
-    def of(cls, costs: Points, problem: EntropicProblem, alpha: Any) -> Operands:
+    def of(cls, costs: Points, problem: EntropicProblem, alpha: Array) -> Operands:
         """Scale the points, some at a time."""
         xp = problem.home.xp
         unit = math.log2(math.e) / float(problem.eps[0, 0])
@@ -284,28 +285,28 @@ class Operands:
         (x, x_norms), (y, y_norms) = sides
         return cls(costs, problem, alpha, unit, x, y, x_norms, y_norms)
 
-    def cols(self, g: Any) -> Any:
+    def cols(self, g: Array) -> Array:
         """Return what columns add to scores, (m,)."""
         xp = self.problem.home.xp
         result = g * self.unit - self.y_norms + self._log2(self.problem.b)
         return xp.astype(result, xp.float32)
 
-    def rows(self, f: Any) -> Any:
+    def rows(self, f: Array) -> Array:
         """Return what rows add to scores with their weights, (n,)."""
         xp = self.problem.home.xp
         return xp.astype(f * self.unit - self.x_norms + self._log2(self.problem.a), xp.float32)
 
-    def u(self, f: Any) -> Any:
+    def u(self, f: Array) -> Array:
         """Return what rows add to scores without their weights, (n,)."""
         return self.problem.home.xp.astype(
             f * self.unit - self.x_norms, self.problem.home.xp.float32
         )
 
-    def _log2(self, weights: Any) -> Any:
+    def _log2(self, weights: Array) -> Array:
         with quiet():
             return self.problem.home.xp.log2(weights[0, :])
 
-    def values(self, thin: Any = None) -> Any:
+    def values(self, thin: Array = None) -> Array:
         """Return the columns' points, feature by feature, (d, m), times `thin`."""
         xp, Y = self.problem.home.xp, self.costs.Y[0, :, :]
         result = xp.empty((Y.shape[1], Y.shape[0]), dtype=xp.float32, device=Y.device)
@@ -315,7 +316,7 @@ class Operands:
         return result
 
 
-def _scaled(xp: Any, points: Any, root: Any, weights: Any) -> tuple[Any, Any]:
+def _scaled(xp: ModuleType, points: Array, root: Array, weights: Array) -> tuple[Array, Array]:
     """Return points times `root`, padded, and their weighted squares summed."""
     count, features = points.shape
     width = -(-features // WIDTH) * WIDTH
@@ -359,13 +360,13 @@ class FusedPasses:
         )
         return Rounding(nothing, rows, cols)
 
-    def doubt(self, phi: Any, u: Any, v: Any) -> Any:
+    def doubt(self, phi: Array, u: Array, v: Array) -> Array:
         """Bound the rounding of moments: products of a tile, and sums."""
         share = (3.0 + 3.0 * COLS / 8.0) * ADDED + self.sums + 8.0 * SINGLE
         squares = self.engine.costs.squares(u, v)
         return share * self.engine.costs.pool(squares)
 
-    def first(self, g: Any) -> FirstPass:
+    def first(self, g: Array) -> FirstPass:
         """Rows in one pass, columns in another."""
         points, kernels, problem = self.points, self.engine.kernels, self.problem
         xp, cols = problem.home.xp, points.cols(g[0, :])
@@ -376,7 +377,7 @@ class FusedPasses:
         )
         return FirstPass(g, f[None, :], masses[None, :], [])
 
-    def second(self, first: FirstPass, thin: Any) -> tuple[Any, Any]:
+    def second(self, first: FirstPass, thin: Array) -> tuple[Array, Array]:
         """Row sums and moments in one pass."""
         points, costs, problem = self.points, self.engine.costs, self.problem
         xp = problem.home.xp

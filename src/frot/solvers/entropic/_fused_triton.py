@@ -15,6 +15,7 @@ import torch
 import triton
 import triton.language as tl
 
+from frot._base.arrays import Array
 from frot.solvers.entropic._fused import ADDED_TILES, COLS, WIDTH
 
 # Rows of a tile, which has `COLS` columns, or more where only logarithms of sums are asked for.
@@ -264,7 +265,7 @@ def _tiles(count: int, size: int) -> int:
     return -(-count // size)
 
 
-def log_sums(x: Any, y: Any, bias: Any, precise: bool = False) -> Any:
+def log_sums(x: Array, y: Array, bias: Array, precise: bool = False) -> Array:
     """Return log2 sums of rows, (n,) in double."""
     (n, width), m = x.shape, len(y)
     logs = _room(x, n)
@@ -276,7 +277,9 @@ def log_sums(x: Any, y: Any, bias: Any, precise: bool = False) -> Any:
     return logs
 
 
-def column_sums(x: Any, y: Any, rows: Any, cols: Any, weights: Any, precise: bool = True) -> Any:
+def column_sums(
+    x: Array, y: Array, rows: Array, cols: Array, weights: Array, precise: bool = True
+) -> Array:
     """Return sums of columns, (m,) in double."""
     (n, width), m = x.shape, len(y)
     sums = _room(x, m)
@@ -289,9 +292,9 @@ def column_sums(x: Any, y: Any, rows: Any, cols: Any, weights: Any, precise: boo
 
 
 def apply(
-    x: Any, y: Any, rows: Any, cols: Any, thin: Any, values: Any, points: Any, weights: Any,
-    precise: bool = True,
-) -> tuple[Any, Any]:  # fmt: skip
+    x: Array, y: Array, rows: Array, cols: Array, thin: Array, values: Array, points: Array,
+    weights: Array, precise: bool = True,
+) -> tuple[Array, Array]:  # fmt: skip
     """Return row sums of the plan, (n,), and its moments, (d,), both in double."""
     (n, width), m = x.shape, len(y)
     tiles, parts = _tiles(n, ROWS), width // WIDTH
@@ -305,7 +308,9 @@ def apply(
     return sums, moments.sum(dim=1).reshape(-1)[: len(values)]
 
 
-def products(x: Any, y: Any, rows: Any, cols: Any, values: Any, precise: bool = False) -> Any:
+def products(
+    x: Array, y: Array, rows: Array, cols: Array, values: Array, precise: bool = False
+) -> Array:
     """Return the products of the plan and values (k, m), (n, k) in single precision."""
     (n, width), (count, m) = x.shape, values.shape
     moved = _room(x, n, count, dtype=torch.float32)
@@ -321,9 +326,9 @@ def products(x: Any, y: Any, rows: Any, cols: Any, values: Any, precise: bool = 
 
 
 def updates(
-    z: Any, now: Any, before: Any, logs: Any, weights: Any, tiles: Any, ahead: Any,
+    z: Array, now: Array, before: Array, logs: Array, weights: Array, tiles: Array, ahead: Array,
     precise: bool = False, even: bool = False,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """Write the potentials ahead; return the mass that was wrong in every tile."""
     width, errors = z.shape[1], _room(z, len(tiles), dtype=torch.float32)
     _updates[(len(tiles),)](
@@ -335,7 +340,7 @@ def updates(
 
 
 def transport(
-    z: Any, values: Any, now: Any, logs: Any, tiles: Any, sums: Any, moved: Any,
+    z: Array, values: Array, now: Array, logs: Array, tiles: Array, sums: Array, moved: Array,
     precise: bool = True, even: bool = False,
 ) -> None:  # fmt: skip
     """Write sums of the plan over the rows' weights, and its products with values (d, N)."""

@@ -26,7 +26,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from frot._base.arrays import safe_log
+from frot._base.arrays import Array, safe_log
 from frot._base.stopping import check_deadline
 from frot.solvers.entropic.dense import DenseEngine
 from frot.solvers.entropic.engine import Closeness, Engine
@@ -72,7 +72,7 @@ class Aim:
         """The gap that has to be proven of points that are near."""
         return self.gap if self.gradient is None else max(self.gap, self.gradient)
 
-    def near(self, problem: EntropicProblem, point: Point) -> Any:
+    def near(self, problem: EntropicProblem, point: Point) -> Array:
         """Return which members are near enough to be proven, (B,)."""
         close = distances(problem, point) <= self.gap
         if self.gradient is None:
@@ -104,7 +104,7 @@ class Aim:
         return replace(self, strictness=0.3 * self.strictness)
 
 
-def mirror_step(problem: EntropicProblem, alpha: Any, phi: Any, step: Any) -> Any:
+def mirror_step(problem: EntropicProblem, alpha: Array, phi: Array, step: Array) -> Array:
     """Return the weights a mirror step ahead, drawn to the prior by eta."""
     score = safe_log(alpha) + step * phi
     if problem.log_prior is not None:
@@ -141,7 +141,7 @@ class Ascent:
     # that make them due earlier, take up to 5 % more or 11 % less work.
     newton_after = 25
 
-    def __init__(self, engine: Engine, alpha: Any, g: Any = None, tol: float = 1e-4) -> None:
+    def __init__(self, engine: Engine, alpha: Array, g: Array = None, tol: float = 1e-4) -> None:
         self.engine, self._first = engine, (alpha, g)
         self.point: Any = None
         self.single = engine.double() is not engine
@@ -153,7 +153,7 @@ class Ascent:
         self.length = long / problem.scale
         # With one group there is nothing to do but to sweep.
         self.alone = alpha.shape[1] == 1
-        self.closeness: Any = 1e-2 * xp.ones_like(self.length[:, 0])
+        self.closeness: Array | Closeness = 1e-2 * xp.ones_like(self.length[:, 0])
         if self.alone:
             # Where mass may go nothing has to be moved to make columns right: only the square of
             # their error enters the gap.
@@ -166,7 +166,7 @@ class Ascent:
         self.trust: Trust | None = None
         # In Newton's region: the best point, and the highest dual value.
         self.best: Any = None
-        self.highest: Any = None
+        self.highest: Array = None
 
     def climb(self, near: Callable[[Point], bool], limit: int) -> Point:
         """Advance until a point is near enough, none rises, or for so many steps."""
@@ -182,7 +182,7 @@ class Ascent:
         self.tol = max(tol, self.engine.noise)
         self.floor = max(0.1 * tol, self.engine.noise)
 
-    def keep(self, index: Any) -> None:
+    def keep(self, index: Array) -> None:
         """Go on with some members only, which do not notice."""
         xp, engine = self.engine.problem.home.xp, self.engine
         assert isinstance(engine, DenseEngine)
@@ -301,6 +301,6 @@ class Ascent:
         narrower = self._width(ahead) < self._width(here)
         return select(xp, higher | (narrower & ~lower), ahead, here)
 
-    def _width(self, point: Point) -> Any:
+    def _width(self, point: Point) -> Array:
         """How far apart the values of a point are, (B,), and what its wrong columns may cost."""
         return abs(point.primal - point.dual) + self.engine.problem.scale[:, 0] * point.error

@@ -46,9 +46,9 @@ what marginals lack that are off by some s. `docs/proofs.md` has the proofs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from frot._base.arrays import at_least, quiet, unit_of
+from frot._base.arrays import Array, at_least, quiet, unit_of
 from frot.solvers.entropic.engine import Engine
 from frot.solvers.entropic.entropic_problem import EntropicProblem
 from frot.solvers.entropic.kernel import FirstPass, Passes, RowBlock
@@ -67,18 +67,18 @@ class Certificate:
     the objective of the plan with its entropy bounded by that of its parts.
     """
 
-    value: Any
-    upper: Any
-    lower: Any
-    slack: Any
-    phi: Any
-    alpha: Any
-    f: Any
-    g: Any
-    thin: Any
-    weight: Any
-    left: Any
-    right: Any
+    value: Array
+    upper: Array
+    lower: Array
+    slack: Array
+    phi: Array
+    alpha: Array
+    f: Array
+    g: Array
+    thin: Array
+    weight: Array
+    left: Array
+    right: Array
 
 
 class Objective(NamedTuple):
@@ -99,19 +99,19 @@ class Objective(NamedTuple):
         The plan: see `Certificate`.
     """
 
-    phi: Any
-    rows: Any
-    cols: Any
-    extra: Any
-    dual: Any
-    size: Any
-    thin: Any
-    weight: Any
-    left: Any
-    right: Any
+    phi: Array
+    rows: Array
+    cols: Array
+    extra: Array
+    dual: Array
+    size: Array
+    thin: Array
+    weight: Array
+    left: Array
+    right: Array
 
 
-def certify(engine: Engine, alpha: Any, g: Any, point: Point | None = None) -> Certificate:
+def certify(engine: Engine, alpha: Array, g: Array, point: Point | None = None) -> Certificate:
     """Prove an interval from weights (B, L) and potentials of the columns (B, m).
 
     Where `point` is that of a search that these are of, its kernel serves the proof if it can.
@@ -176,7 +176,7 @@ def kernel_pass(problem: EntropicProblem, point: Point) -> FirstPass | None:
     return FirstPass(g, f, b * point.columns, [block], point.right)
 
 
-def balanced_objective(engine: Engine, passes: Passes, alpha: Any, first: FirstPass) -> Objective:
+def balanced_objective(engine: Engine, passes: Passes, alpha: Array, first: FirstPass) -> Objective:
     """Shrink columns that are too heavy, and fill what lacks by a product."""
     problem, f, g = engine.problem, first.f, first.g
     xp, a, b, dot = problem.home.xp, problem.a, problem.b, problem.home.xp.vecdot
@@ -200,7 +200,9 @@ def balanced_objective(engine: Engine, passes: Passes, alpha: Any, first: FirstP
     return Objective(phi, a, b, entropy, dual, abs(entropy), thin, weight[:, 0], left, right)
 
 
-def unbalanced_objective(engine: Engine, passes: Passes, alpha: Any, first: FirstPass) -> Objective:
+def unbalanced_objective(
+    engine: Engine, passes: Passes, alpha: Array, first: FirstPass
+) -> Objective:
     """Take the plan of the potentials as it is; columns that have to be kept are scaled to b."""
     problem, f, g = engine.problem, first.f, first.g
     xp, dot, eps = problem.home.xp, problem.home.xp.vecdot, problem.eps[:, 0]
@@ -228,7 +230,7 @@ def unbalanced_objective(engine: Engine, passes: Passes, alpha: Any, first: Firs
 
 
 def _interval(
-    engine: Engine, passes: Passes, alpha: Any, first: FirstPass, objective: Objective
+    engine: Engine, passes: Passes, alpha: Array, first: FirstPass, objective: Objective
 ) -> Certificate:
     """Widen what a plan and its potentials say by what rounding may have done to it."""
     problem, adversary = engine.problem, engine.problem.adversary
@@ -260,7 +262,7 @@ def _interval(
     )
 
 
-def _margin(engine: Engine, passes: Passes, first: FirstPass, objective: Objective) -> Any:
+def _margin(engine: Engine, passes: Passes, first: FirstPass, objective: Objective) -> Array:
     """Bound what rounding may have done to either bound, (B,): see the head of this file."""
     problem, dot, eps = engine.problem, engine.problem.home.xp.vecdot, engine.problem.eps[:, 0]
     xp, off, unit = problem.home.xp, passes.rounding(), SCORE * passes.unit
@@ -276,7 +278,7 @@ def _margin(engine: Engine, passes: Passes, first: FirstPass, objective: Objecti
     return scores + sums + entries + share * (carried + objective.size)
 
 
-def proving(engine: Engine, f: Any, g: Any) -> tuple[Any, Any]:
+def proving(engine: Engine, f: Array, g: Array) -> tuple[Array, Array]:
     """Return potentials (B, n) and (B, m), or none where these prove less than nothing would.
 
     No cost is negative: zeros prove zero, which is what bounds fall back to.
@@ -291,7 +293,7 @@ def proving(engine: Engine, f: Any, g: Any) -> tuple[Any, Any]:
     return xp.where(some, f, xp.zeros_like(f)), xp.where(some, g, xp.zeros_like(g))
 
 
-def _lacking(problem: EntropicProblem, rows: Any, kept: Any) -> tuple[Any, Any, Any]:
+def _lacking(problem: EntropicProblem, rows: Array, kept: Array) -> tuple[Array, Array, Array]:
     """Return u, v / t and t.
 
     Both sides lack the same but for rounding: the one that seems to lack less is given what is
@@ -307,7 +309,9 @@ def _lacking(problem: EntropicProblem, rows: Any, kept: Any) -> tuple[Any, Any, 
     return lack_a, lack_b / share, total
 
 
-def _mixing(problem: EntropicProblem, mass: Any, left: Any, right: Any, total: Any) -> Any:
+def _mixing(
+    problem: EntropicProblem, mass: Array, left: Array, right: Array, total: Array
+) -> Array:
     """Return what the entropy of the sum adds to that of the plan, in units of eps."""
     xp, tiny = problem.home.xp, float(problem.home.xp.finfo(problem.home.dtype).smallest_normal)
     result = -mass * xp.log(mass)

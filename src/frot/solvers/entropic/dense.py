@@ -26,11 +26,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from types import ModuleType
+from typing import ClassVar
 
-from frot._base.arrays import Home, quiet
+from frot._base.arrays import Array, Home, quiet
 from frot.costs.protocol import Costs
-from frot.solvers.entropic.engine import LOOK, Engine, Momentum, Sweeps, sweep_to
+from frot.solvers.entropic.engine import LOOK, Closeness, Engine, Momentum, Sweeps, sweep_to
 from frot.solvers.entropic.entropic_problem import EntropicProblem
 from frot.solvers.entropic.kernel import (
     BlockPasses,
@@ -55,8 +56,8 @@ class KernelSweeps(Sweeps):
         self,
         costs: Costs,
         problem: EntropicProblem,
-        alpha: Any,
-        g: Any,
+        alpha: Array,
+        g: Array,
         parts: Sequence[slice],
     ) -> None:
         self.costs, self.problem, self.alpha, self.parts = costs, problem, alpha, parts
@@ -83,32 +84,32 @@ class KernelSweeps(Sweeps):
         with quiet():
             self.form(self.inside(g))
 
-    def inside(self, array: Any) -> Any:
+    def inside(self, array: Array) -> Array:
         """Drop the batch axis of a batch of one."""
         return array[0, ...] if self.alone else array
 
-    def outside(self, array: Any) -> Any:
+    def outside(self, array: Array) -> Array:
         """Put it back."""
         return array[None, ...] if self.alone else array
 
-    def form(self, g: Any) -> None:
+    def form(self, g: Array) -> None:
         """Form the kernel at g, and update the rows."""
         self.g = g
         f, kernel = _form(self.scores, self.problem, self.outside(g), self.parts)
         self.f, self.kernel = self.inside(f), self.inside(kernel)
         self.y = self.last = self.b
         self.x = self.a / self.times(self.y)
-        self.columns: Any = self.transposed(self.x)
+        self.columns: Array = self.transposed(self.x)
         if self.problem.symmetric:
             self.ratio = self.problem.home.xp.exp((self.f - g) / self.eps)
 
-    def times(self, vector: Any) -> Any:
+    def times(self, vector: Array) -> Array:
         """Return the products of the kernel and a vector of the columns."""
         if self.alone:
             return self.kernel @ vector
         return (self.kernel @ vector[:, :, None])[:, :, 0]
 
-    def transposed(self, vector: Any) -> Any:
+    def transposed(self, vector: Array) -> Array:
         """Return the products of a vector of the rows and the kernel."""
         if self.alone:
             return vector @ self.kernel
@@ -131,14 +132,14 @@ class KernelSweeps(Sweeps):
         self.x = self.a / self.times(self.y)
         self.columns = self.transposed(self.x)
 
-    def error(self) -> Any:
+    def error(self) -> Array:
         """Return the mass in wrong columns."""
         if self.columns is None:
             self.columns = self.transposed(self.x)
         off = self.problem.home.xp.abs(self.y * self.columns - self.b)
         return self.number(off @ self.ones)
 
-    def number(self, array: Any) -> Any:
+    def number(self, array: Array) -> Array:
         """A number of Python's where that costs no wait: hundreds of looks at it are cheaper."""
         if not self.alone:
             return array
@@ -146,12 +147,12 @@ class KernelSweeps(Sweeps):
             array = array[0]
         return float(array) if self.problem.home.on_host else array
 
-    def dual(self) -> Any:
+    def dual(self) -> Array:
         """Return what potentials add to the dual value."""
         f, g = self.potentials()
         return self.inside(self.problem.linear(self.outside(f), self.outside(g)))
 
-    def potentials(self) -> tuple[Any, Any]:
+    def potentials(self) -> tuple[Array, Array]:
         """Return f and g that the masses x and y stand for."""
         xp = self.problem.home.xp
         return (
@@ -159,7 +160,7 @@ class KernelSweeps(Sweeps):
             self.g + self.eps * xp.log(self.y / self.b),
         )
 
-    def until_look(self, error: Any, sweeps: int, tol: Any) -> int:
+    def until_look(self, error: Array, sweeps: int, tol: Array) -> int:
         """Return how many sweeps to make before the next look.
 
         To look is next to free, but a device has to wait for it.
@@ -171,7 +172,7 @@ class KernelSweeps(Sweeps):
             return self.momentum.sweeps_ahead(error, sweeps, tol)
         return 1 if self.problem.home.on_host and not self.momentum.active else LOOK
 
-    def renew(self, error: Any, usable: bool, sweeps: int) -> int:
+    def renew(self, error: Array, usable: bool, sweeps: int) -> int:
         """Form the kernel anew where scalings leave the range of the precision.
 
         That counts as sweeps, of which some sixteen take as long: potentials of far points may be
@@ -199,19 +200,19 @@ class KernelSweeps(Sweeps):
             self.momentum.forget()
         return True
 
-    def scalings(self) -> tuple[Any, Any]:
+    def scalings(self) -> tuple[Array, Array]:
         """Return what masses are over their weights, row by row and column by column."""
         return self.x / self.a, self.y / self.b
 
-    def exact_rows(self, y: Any) -> Any:
+    def exact_rows(self, y: Array) -> Array:
         """Return the x that makes rows right for other columns."""
         return self.a / self.times(y)
 
-    def left(self) -> Any:
+    def left(self) -> Array:
         """Return what rows of the kernel are times in the plan."""
         return self.x
 
-    def settle(self) -> tuple[Any, Any]:
+    def settle(self) -> tuple[Array, Array]:
         """Return the potentials, of a kernel formed anew where they are no numbers."""
         with quiet():
             f, g = self.potentials()
@@ -272,8 +273,8 @@ class UnbalancedSweeps(KernelSweeps):
         self,
         costs: Costs,
         problem: EntropicProblem,
-        alpha: Any,
-        g: Any,
+        alpha: Array,
+        g: Array,
         parts: Sequence[slice],
     ) -> None:
         self.alone = problem.a.shape[0] == 1
@@ -288,7 +289,7 @@ class UnbalancedSweeps(KernelSweeps):
             )
         super().__init__(costs, problem, alpha, g, parts)
 
-    def form(self, g: Any) -> None:
+    def form(self, g: Array) -> None:
         """Form the kernel at g, and update the rows."""
         xp = self.problem.home.xp
         # A constant costs digits: the kernel does not depend on it.
@@ -320,7 +321,7 @@ class UnbalancedSweeps(KernelSweeps):
         share = share**self.kappa_a
         self.x, self.columns = self.x * share, self.columns * share
 
-    def wanted(self) -> Any:
+    def wanted(self) -> Array:
         """Return what columns should weigh, as the potentials are."""
         return self.kept_b * (self.y / self.b) ** (-self.eps * self.inverse_b)
 
@@ -341,38 +342,38 @@ class UnbalancedSweeps(KernelSweeps):
         self.columns = self.transposed(self.s * self.x)
         self.translate()
 
-    def error(self) -> Any:
+    def error(self) -> Array:
         """Return the share of the mass in wrong columns."""
         wanted = self.wanted()
         off = self.problem.home.xp.abs(self.y * self.columns - wanted)
         return self.number((off @ self.ones) / (wanted @ self.ones))
 
-    def potentials(self) -> tuple[Any, Any]:
+    def potentials(self) -> tuple[Array, Array]:
         """Return f and g that the scalings stand for."""
         xp = self.problem.home.xp
         return self.f + self.eps * xp.log(self.x), self.g + self.eps * xp.log(self.y / self.b)
 
-    def scalings(self) -> tuple[Any, Any]:
+    def scalings(self) -> tuple[Array, Array]:
         """Return what potentials are above those that the kernel was formed with."""
         return self.x, self.y / self.b
 
-    def exact_rows(self, y: Any) -> Any:
+    def exact_rows(self, y: Array) -> Array:
         """Return the x that makes rows right for other columns."""
         return (self.level / self.times(y)) ** self.kappa_a
 
-    def left(self) -> Any:
+    def left(self) -> Array:
         """Return what rows of the kernel are times in the plan."""
         return self.s * self.x
 
 
-def _lifted(problem: EntropicProblem, weights: Any) -> Any:
+def _lifted(problem: EntropicProblem, weights: Array) -> Array:
     xp = problem.home.xp
     if bool(xp.all(weights > 0.0)):
         return weights
     return xp.where(weights > 0.0, weights, xp.full_like(weights, 1e-30))
 
 
-def _exp_normal(home: Home, scores: Any) -> Any:
+def _exp_normal(home: Home, scores: Array) -> Array:
     """Return the exponentials of scores that are used up, subnormal ones set to zero on the host.
 
     They are below 1e-38 of the largest, and many processors take fifty times as long to multiply
@@ -387,15 +388,15 @@ def _exp_normal(home: Home, scores: Any) -> Any:
     return kernel
 
 
-def _reach(scores: Scores, xp: Any, bias: Any) -> float:
+def _reach(scores: Scores, xp: ModuleType, bias: Array) -> float:
     """Bound the size of scores."""
     reach = scores.reach()
     return reach if math.isinf(reach) else reach + float(xp.max(xp.abs(bias)))
 
 
 def _form(
-    scores: Scores, problem: EntropicProblem, g: Any, parts: Sequence[slice]
-) -> tuple[Any, Any]:
+    scores: Scores, problem: EntropicProblem, g: Array, parts: Sequence[slice]
+) -> tuple[Array, Array]:
     """Form the kernel of g whole: f (B, n) and ``e^((f_i + g_j - M_ij) / eps)``, (B, n, m).
 
     The largest entry of a row is one; with uneven weights that of b times the row, since a light
@@ -426,7 +427,7 @@ def _form(
 
 
 def kernel_sweeps(
-    costs: Costs, problem: EntropicProblem, alpha: Any, g: Any, parts: Sequence[slice]
+    costs: Costs, problem: EntropicProblem, alpha: Array, g: Array, parts: Sequence[slice]
 ) -> KernelSweeps:
     """Form the kernel of weights (B, L) and potentials (B, m), in blocks of rows."""
     kind = UnbalancedSweeps if problem.unbalanced else KernelSweeps
@@ -481,11 +482,11 @@ class DenseEngine(Engine):
         batch, count, n, m = self.costs.shape
         return count <= 100 and m + count <= 1_500 and 16 * batch * count * n * m <= 1_500_000_000
 
-    def passes(self, alpha: Any) -> BlockPasses:
+    def passes(self, alpha: Array) -> BlockPasses:
         """Passes that keep the plan."""
         return BlockPasses(self.costs, self.problem, alpha, self.parts, keeps=True)
 
-    def start(self, alpha: Any, closeness: Any = 1e-2, limit: int = 200) -> Point:
+    def start(self, alpha: Array, closeness: Array | Closeness = 1e-2, limit: int = 200) -> Point:
         """Come down from a large eps; every problem of a batch has its own and comes down to it."""
         xp, problem = self.problem.home.xp, self.problem
         eps, scale = problem.eps, problem.scale
@@ -502,7 +503,7 @@ class DenseEngine(Engine):
             level = xp.where(level < 8.0 * eps, eps, 0.25 * level)
         return self.sweep(alpha, g, closeness, max(left, 1))
 
-    def begin(self, alpha: Any, g: Any, problem: EntropicProblem | None = None) -> KernelSweeps:
+    def begin(self, alpha: Array, g: Array, problem: EntropicProblem | None = None) -> KernelSweeps:
         """Form the kernel at g; with another `problem`, of another eps."""
         return kernel_sweeps(self.costs, problem or self.problem, alpha, g, self._parts)
 
@@ -516,12 +517,12 @@ class DenseEngine(Engine):
         return row_blocks(self.costs, self.crowd)
 
     @cached_property
-    def stack(self) -> Any:
+    def stack(self) -> Array:
         """All costs at once, (B, L, n, m), for second derivatives, in the precision of sums."""
         home = self.costs.home
         return home.xp.astype(self.costs.stack(), home.dtype, copy=False)
 
-    def members(self, index: Any) -> DenseEngine:
+    def members(self, index: Array) -> DenseEngine:
         """Some problems of the batch only."""
         exact = None if self.exact is None else self.exact.members(index)
         crowd = self.crowd or self.costs.shape[0]

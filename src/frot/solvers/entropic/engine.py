@@ -22,9 +22,10 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from frot._base.arrays import at_least, quiet, unit_of
+from frot._base.arrays import Array, at_least, quiet, unit_of
 from frot._base.stopping import check_deadline
 from frot.costs.protocol import Costs
 from frot.solvers.entropic.entropic_problem import EntropicProblem
@@ -63,19 +64,21 @@ class Momentum:
         What the step T g - g and the last move are taken times, for arrays of points.
     """
 
-    def __init__(self, xp: Any = None, like: Any = None, q: float = 0.0, window: int = 4) -> None:
+    def __init__(
+        self, xp: ModuleType | None = None, like: Array = None, q: float = 0.0, window: int = 4
+    ) -> None:
         self.xp, self.window = xp, window
-        self.q: Any = q if xp is None else xp.zeros_like(like)
+        self.q: Array = q if xp is None else xp.zeros_like(like)
         self.active = q > 0.0
         self.weights = self._weights()
         # The largest q, for a rate of 1 - 2.5e-5; 0.9 changes work by 2 %.
-        self._most: Any = 0.99 + 0.0 * self.q
+        self._most: Array = 0.99 + 0.0 * self.q
         self._sweeps = 0
         # Errors, and the sweeps before them, that q was last chosen by and that were last seen.
-        self._last: Any = None
-        self._seen: Any = None
+        self._last: Array = None
+        self._seen: Array = None
 
-    def ahead(self, g: Any, step: Any, previous: Any) -> Any:
+    def ahead(self, g: Array, step: Array, previous: Array) -> Array:
         """Return the next potential."""
         if not self.active:
             return g + step
@@ -95,7 +98,7 @@ class Momentum:
         rate = math.log(error / last[0]) / (sweeps - last[1])
         return min(most, math.ceil(math.log(tol / error) / rate))
 
-    def begin(self, error: Any, sweeps: int) -> None:
+    def begin(self, error: Array, sweeps: int) -> None:
         """Read the rate from here on."""
         self._last, self._sweeps = error, sweeps
 
@@ -103,7 +106,7 @@ class Momentum:
         """Start reading the rate anew, since what went before tells nothing any more."""
         self._last = self._seen = None
 
-    def update(self, error: Any, sweeps: int) -> None:
+    def update(self, error: Array, sweeps: int) -> None:
         """Look at the error after so many sweeps."""
         if sweeps < self._sweeps + self.window:
             return
@@ -128,11 +131,11 @@ class Momentum:
             self.active, self.weights = True, self._weights()
         self._last, self._sweeps = error, sweeps
 
-    def _weights(self) -> tuple[Any, Any]:
+    def _weights(self) -> tuple[Array, Array]:
         q = self.q if self.xp is None else self.q[..., None]
         return (1.0 + q) * (1.0 + q), q * q
 
-    def _pick(self, where: Any, yes: Any, no: Any) -> Any:
+    def _pick(self, where: Array, yes: Array, no: Array) -> Array:
         if self.xp is None:
             return yes if where else no
         return self.xp.where(where, yes, no)
@@ -144,7 +147,7 @@ class Closeness(NamedTuple):
     share: float
     least: float
 
-    def of(self, problem: EntropicProblem, dual: Any) -> Any:
+    def of(self, problem: EntropicProblem, dual: Array) -> Array:
         """Return the mass that may be in wrong columns, (B,)."""
         xp = problem.home.xp
         return at_least(xp, self.share * xp.abs(dual) / problem.scale[:, 0], self.least)
@@ -168,26 +171,26 @@ class Sweeps(ABC):
         """Move g, and make one pass over the kernel: rows, then columns."""
 
     @abstractmethod
-    def error(self) -> Any:
+    def error(self) -> Array:
         """Return the mass in wrong columns: (B,), or of one problem a number where that is free."""
 
     @abstractmethod
-    def dual(self) -> Any:
+    def dual(self) -> Array:
         """Return what potentials add to the dual value, in the shape of the error."""
 
-    def number(self, array: Any) -> Any:
+    def number(self, array: Array) -> Array:
         """Return what is asked of errors in their shape."""
         return array
 
-    def holds(self, truth: Any) -> bool:
+    def holds(self, truth: Array) -> bool:
         """Whether something is so for all members."""
         return truth if isinstance(truth, bool) else bool(self.problem.home.xp.all(truth))
 
-    def until_look(self, error: Any, sweeps: int, tol: Any) -> int:
+    def until_look(self, error: Array, sweeps: int, tol: Array) -> int:
         """Return how many sweeps to make before the error is looked at again."""
         return 1
 
-    def renew(self, error: Any, usable: bool, sweeps: int) -> int:
+    def renew(self, error: Array, usable: bool, sweeps: int) -> int:
         """Do what sweeps cannot, if it is time to; return how many sweeps that took as long as.
 
         Errors are `usable` if they are numbers.
@@ -199,7 +202,7 @@ class Sweeps(ABC):
         """Return where the sweeps have got to, after so much work."""
 
 
-def sweep_to(state: Sweeps, tol: Any, limit: int) -> int:
+def sweep_to(state: Sweeps, tol: Array | Closeness, limit: int) -> int:
     """Sweep until no more than `tol` of the mass is in wrong columns; return what it took.
 
     Parameters
@@ -228,7 +231,7 @@ def sweep_to(state: Sweeps, tol: Any, limit: int) -> int:
         return _sweep_to(state, tol, limit)
 
 
-def _sweep_to(state: Sweeps, tol: Any, limit: int) -> int:
+def _sweep_to(state: Sweeps, tol: Array | Closeness, limit: int) -> int:
     sweeps = renewed = 0
     error = state.error()
     while sweeps + renewed < limit:
@@ -254,7 +257,7 @@ def _sweep_to(state: Sweeps, tol: Any, limit: int) -> int:
     return sweeps + renewed
 
 
-def _aim(state: Sweeps, tol: Any, error: Any) -> Any:
+def _aim(state: Sweeps, tol: Array | Closeness, error: Array) -> Array:
     """Return the mass that may be in wrong columns, in the shape of the error."""
     if not isinstance(tol, Closeness):
         return state.number(tol)
@@ -300,14 +303,16 @@ class Engine(ABC):
         return False
 
     @abstractmethod
-    def start(self, alpha: Any, closeness: Any = 1e-2) -> Point:
+    def start(self, alpha: Array, closeness: Array | Closeness = 1e-2) -> Point:
         """Potentials for the weights, from nothing."""
 
     @abstractmethod
-    def begin(self, alpha: Any, g: Any) -> Sweeps:
+    def begin(self, alpha: Array, g: Array) -> Sweeps:
         """Sweeps at the weights, from the potential g."""
 
-    def sweep(self, alpha: Any, g: Any, closeness: Any, limit: int | None = None) -> Point:
+    def sweep(
+        self, alpha: Array, g: Array, closeness: Array | Closeness, limit: int | None = None
+    ) -> Point:
         """Potentials for the weights, from the potential g."""
         state = self.begin(alpha, g)
         work = sweep_to(state, closeness, self.most_sweeps if limit is None else limit)
@@ -318,12 +323,12 @@ class Engine(ABC):
         """Blocks of rows that kernels are formed in."""
         return row_blocks(self.costs)
 
-    def first_weights(self, alpha: Any) -> tuple[Any, Any]:
+    def first_weights(self, alpha: Array) -> tuple[Array, Array]:
         """Better weights than these to start from, and potentials g where they come with them."""
         return alpha, None
 
     @abstractmethod
-    def passes(self, alpha: Any) -> Passes:
+    def passes(self, alpha: Array) -> Passes:
         """The passes that a proof at these weights takes."""
 
     @property

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from frot._base.arrays import Array
 from frot._base.errors import InputError
 from frot._base.stopping import DeadlineError
 from frot.costs.protocol import Costs
@@ -184,7 +185,7 @@ class EntropicRun:
         kind = StreamEngine if self.streams else DenseEngine
         return kind(search, batch.to(search.home), costs)
 
-    def start(self, alpha: np.ndarray | None, g: Any) -> tuple[Any, Any]:
+    def start(self, alpha: np.ndarray | None, g: Array) -> tuple[Any, Any]:
         """Return the first weights, and the potential g where one is known or can be had."""
         home = self.engine.problem.home
         count = self.problem.shape[0]

@@ -16,11 +16,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from frot._base.arrays import Home, quiet, safe_log, to_numpy
+from frot._base.arrays import Array, Home, quiet, safe_log, to_numpy
 from frot.problem.adversary import BatchSimplex, GivenSet, SimplexFamily, capped_softmax
 from frot.problem.marginals import MarginalPrice
 
@@ -61,13 +61,13 @@ class EntropicProblem:
     """
 
     home: Home
-    a: Any
-    b: Any
-    eta: Any
-    eps: Any
-    scale: Any
-    sizes: Any
-    log_prior: Any = None
+    a: Array
+    b: Array
+    eta: Array
+    eps: Array
+    scale: Array
+    sizes: Array
+    log_prior: Array = None
     k: int = 1
     smooth: bool = False
     exact: EntropicProblem | None = None
@@ -75,8 +75,8 @@ class EntropicProblem:
     gaps: bool = False
     even: bool = False
     symmetric: bool = False
-    tau_a: Any = None
-    tau_b: Any = None
+    tau_a: Array = None
+    tau_b: Array = None
 
     # Arrays with a row for every member.
     _by_member: ClassVar = ("a", "b", "eta", "eps", "scale", "sizes", "tau_a", "tau_b")
@@ -88,11 +88,11 @@ class EntropicProblem:
         a: np.ndarray,
         b: np.ndarray,
         adversary: SimplexFamily | GivenSet,
-        eps: Any,
-        sizes: Any,
-        eta: Any = None,
+        eps: Array,
+        sizes: Array,
+        eta: Array = None,
         symmetric: bool = False,
-        tau: tuple[Any, Any] = (math.inf, math.inf),
+        tau: tuple[float | Array, float | Array] = (math.inf, math.inf),
     ) -> EntropicProblem:
         """Bring problems to where their costs are; `eta` may differ by member.
 
@@ -141,13 +141,13 @@ class EntropicProblem:
         return replace(self, home=home, exact=self, **parts)
 
     @cached_property
-    def log_b(self) -> Any:
+    def log_b(self) -> Array:
         """The logarithm of b; minus infinity at columns without weight, which take no mass."""
         xp, result = self.home.xp, safe_log(self.b)
         return result if not self.gaps else xp.where(self.b > 0.0, result, -xp.inf + 0.0 * result)
 
     @cached_property
-    def light(self) -> Any:
+    def light(self) -> Array:
         """Sizes of the weights' logarithms, (B, m); zero where there is no weight."""
         xp = self.home.xp
         if not self.gaps:
@@ -169,7 +169,7 @@ class EntropicProblem:
         scale, eps = to_numpy(self.scale), to_numpy(self.eps)
         return float((np.finfo(np.float32).eps * scale / eps).max())
 
-    def members(self, index: Any) -> EntropicProblem:
+    def members(self, index: Array) -> EntropicProblem:
         """Some of the problems only."""
         parts = {
             name: self.home.xp.take(getattr(self, name), index, axis=0)
@@ -199,37 +199,37 @@ class EntropicProblem:
         """The prices of rows and columns, infinite where mass is kept."""
         return self.rows or MarginalPrice(), self.cols or MarginalPrice()
 
-    def row_masses(self, f: Any) -> Any:
+    def row_masses(self, f: Array) -> Array:
         """Return what rows of the plan weigh, (B, n)."""
         return self.sides[0].masses(self.a, f)
 
-    def col_masses(self, g: Any) -> Any:
+    def col_masses(self, g: Array) -> Array:
         """Return what columns of the plan should weigh, (B, m)."""
         return self.sides[1].masses(self.b, g)
 
-    def damped_rows(self, f: Any) -> Any:
+    def damped_rows(self, f: Array) -> Array:
         """Return the potentials of rows from those that would keep all of them."""
         return f if self.rows is None else f * self.rows.damping(self.eps)
 
-    def damped_cols(self, g: Any) -> Any:
+    def damped_cols(self, g: Array) -> Array:
         """The same of columns."""
         return g if self.cols is None else g * self.cols.damping(self.eps)
 
-    def linear(self, f: Any, g: Any) -> Any:
+    def linear(self, f: Array, g: Array) -> Array:
         """Return what potentials add to the dual value, (B,)."""
         return self.sides[0].dual(self.a, f) + self.sides[1].dual(self.b, g)
 
-    def price(self, rows: Any, cols: Any) -> Any:
+    def price(self, rows: Array, cols: Array) -> Array:
         """Return what a plan with these marginals pays for what it does not keep, (B,)."""
         return self.sides[0].price(self.a, rows) + self.sides[1].price(self.b, cols)
 
     @cached_property
-    def product_mass(self) -> Any:
+    def product_mass(self) -> Array:
         """The mass of the product of the weights, (B,)."""
         xp = self.home.xp
         return xp.sum(self.a, axis=1) * xp.sum(self.b, axis=1)
 
-    def over_b(self, masses: Any) -> Any:
+    def over_b(self, masses: Array) -> Array:
         """Return masses of columns over b, (B, m); one where nothing is asked for."""
         if not self.gaps:
             return masses / self.b
@@ -243,17 +243,17 @@ class EntropicProblem:
         return BatchSimplex(self.k, self.eta, self.log_prior, self.smooth)
 
     @cached_property
-    def prior(self) -> Any:
+    def prior(self) -> Array:
         """The prior q, (1, L): uniform where none is given."""
         xp = self.home.xp
         if self.log_prior is None:
             return xp.full_like(self.sizes[:1, :], 1.0 / self.sizes.shape[1])
         return xp.exp(self.log_prior)
 
-    def softmax(self, score: Any) -> Any:
+    def softmax(self, score: Array) -> Array:
         """Return weights proportional to exp(score), none above 1/k."""
         return capped_softmax(self.home.xp, score, self.k)
 
-    def pick(self, chosen: Any, yes: float, no: float) -> Any:
+    def pick(self, chosen: Array, yes: float, no: float) -> Array:
         """Return one number or the other, (B, 1), by a mask (B,)."""
         return (no + (yes - no) * self.home.xp.astype(chosen, self.home.dtype))[:, None]

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from frot._base.arrays import Home, quiet, read_only, safe_log, to_numpy, unit_of
+from frot._base.arrays import Array, Home, quiet, read_only, safe_log, to_numpy, unit_of
 from frot.costs.points import Points
 from frot.costs.protocol import Costs, Rounding
 from frot.costs.stack import Stack
@@ -44,11 +44,11 @@ BLOCK_BYTES_ON_HOST = 4_000_000
 class Scores:
     """Blocks of rows at fixed weights: of any costs, mixed block by block."""
 
-    def __init__(self, costs: Costs, problem: EntropicProblem, alpha: Any) -> None:
+    def __init__(self, costs: Costs, problem: EntropicProblem, alpha: Array) -> None:
         self.costs = costs
         self.weights = alpha / problem.eps
 
-    def block(self, part: slice, bias: Any) -> Any:
+    def block(self, part: slice, bias: Array) -> Array:
         """Return bias_j - M_ij / eps + offset_i, (B, r, m), for a bias of shape (B, m)."""
         return _less(bias[:, None, :], self.costs.rows(part).mix(self.weights))
 
@@ -56,18 +56,18 @@ class Scores:
         """Bound the size of scores without bias, by a look at the points alone."""
         return math.inf
 
-    def offset(self, part: slice) -> Any:
+    def offset(self, part: slice) -> Array:
         """Return what was left out of the rows, (B, r), or zero."""
         return 0.0
 
-    def partial(self, part: slice, kernel: Any, left: Any, right: Any = None) -> Any:
+    def partial(self, part: slice, kernel: Array, left: Array, right: Array = None) -> Array:
         """Return what the rows ``left_i kernel_ij right_j`` of a plan add to the costs."""
         plan = kernel * left[:, :, None]
         if right is not None:
             plan *= right[:, None, :]
         return self.costs.rows(part).inner(plan)
 
-    def total(self, partials: Any, rows: Any, cols: Any) -> Any:
+    def total(self, partials: Array, rows: Array, cols: Array) -> Array:
         """Return phi, (B, L), from the sum of the partials and the plan's marginals."""
         return partials
 
@@ -75,45 +75,45 @@ class Scores:
 class _PointScores(Scores):
     """A product of scaled points, and norms."""
 
-    def __init__(self, points: Points, problem: EntropicProblem, alpha: Any) -> None:
+    def __init__(self, points: Points, problem: EntropicProblem, alpha: Array) -> None:
         self.costs = self.points = points
         self.weights = points.feature_weights(alpha) / problem.eps
 
     @cached_property
-    def across(self) -> Any:
+    def across(self) -> Array:
         """The columns: to scale them once is less work than to scale every block of rows."""
         return self.points.home.xp.matrix_transpose(
             self.points.Y * (2.0 * self.weights[:, None, :])
         )
 
-    def block(self, part: slice, bias: Any) -> Any:
+    def block(self, part: slice, bias: Array) -> Array:
         result = self.points.X[:, part, :] @ self.across
         result += (bias - self.norms[1])[:, None, :]
         return result
 
     @cached_property
-    def norms(self) -> tuple[Any, Any]:
+    def norms(self) -> tuple[Array, Array]:
         return self.points.norms(self.weights)
 
     def reach(self) -> float:
         # A product of points is no more than the mean of their squares.
         return 2.0 * sum(float(self.points.home.xp.max(side)) for side in self.norms)
 
-    def offset(self, part: slice) -> Any:
+    def offset(self, part: slice) -> Array:
         return self.norms[0][:, part]
 
-    def partial(self, part: slice, kernel: Any, left: Any, right: Any = None) -> Any:
+    def partial(self, part: slice, kernel: Array, left: Array, right: Array = None) -> Array:
         xp = self.points.home.xp
         Y = self.points.Y if right is None else self.points.Y * right[:, :, None]
         X = self.points.X[:, part, :] * left[:, :, None]
         # A few rows times the kernel take half the time that the kernel times a few columns does.
         return xp.sum((xp.matrix_transpose(X) @ kernel) * xp.matrix_transpose(Y), axis=2)
 
-    def total(self, partials: Any, rows: Any, cols: Any) -> Any:
+    def total(self, partials: Array, rows: Array, cols: Array) -> Array:
         return self.points.from_moments(rows, cols, partials)
 
 
-def scores_at(costs: Costs, problem: EntropicProblem, alpha: Any) -> Scores:
+def scores_at(costs: Costs, problem: EntropicProblem, alpha: Array) -> Scores:
     """Return the scores of the costs mixed by alpha."""
     if isinstance(costs, Points):
         return _PointScores(costs, problem, alpha)
@@ -155,14 +155,14 @@ class JoinedRows:
         several = home.library == "numpy" and len(parts) > 1
         self._room = np.empty(shape, home.dtype) if several else None
 
-    def add(self, part: slice, block: Any) -> None:
+    def add(self, part: slice, block: Array) -> None:
         """Take the block of the rows `part`; blocks come in order."""
         if self._room is None:
             self._blocks.append(block)
         else:
             self._room[:, part, :] = block
 
-    def whole(self) -> Any:
+    def whole(self) -> Array:
         """All rows."""
         if self._room is not None:
             return self._room
@@ -174,13 +174,13 @@ class RowBlock(NamedTuple):
     """Rows `part` of a plan: ``a_i kernel_ij / total_i``; f is (B, r), kernel (B, r, m)."""
 
     part: slice
-    kernel: Any
-    total: Any
-    f: Any
+    kernel: Array
+    total: Array
+    f: Array
 
 
 def form_rows(
-    scores: Scores, problem: EntropicProblem, g: Any, parts: Sequence[slice]
+    scores: Scores, problem: EntropicProblem, g: Array, parts: Sequence[slice]
 ) -> Iterator[RowBlock]:
     """Yield blocks of rows of the plan that g makes.
 
@@ -206,7 +206,7 @@ def form_rows(
         yield RowBlock(part, kernel, total, f)
 
 
-def exp_of(array: Any) -> Any:
+def exp_of(array: Array) -> Array:
     """Return the exponentials of an array that is not needed any more, in its place if possible.
 
     Memory that is new to a process costs as much as a pass over it.
@@ -214,7 +214,7 @@ def exp_of(array: Any) -> Any:
     return np.exp(array, out=array) if isinstance(array, np.ndarray) else array.exp_()
 
 
-def _less(bias: Any, array: Any) -> Any:
+def _less(bias: Array, array: Array) -> Array:
     """Return bias - array, in the same way."""
     if isinstance(array, np.ndarray) and array.dtype == bias.dtype and array.flags.writeable:
         return np.subtract(bias, array, out=array)
@@ -222,8 +222,8 @@ def _less(bias: Any, array: Any) -> Any:
 
 
 def column_potentials(
-    scores: Scores, problem: EntropicProblem, f: Any, parts: Sequence[slice]
-) -> Any:
+    scores: Scores, problem: EntropicProblem, f: Array, parts: Sequence[slice]
+) -> Array:
     r"""Return :math:`g_j = -\varepsilon \log \sum_i a_i e^{(f_i - M_{ij})/\varepsilon}`, (B, m).
 
     Where columns need not be kept, damped.
@@ -261,9 +261,9 @@ class Gibbs:
 
     costs: Costs
     problem: EntropicProblem
-    alpha: Any
-    g: Any
-    thin: Any
+    alpha: Array
+    g: Array
+    thin: Array
     crowd: int = 0
 
     def __post_init__(self) -> None:
@@ -302,7 +302,7 @@ class Gibbs:
         for part, kernel in self.batches(parts):
             yield part, kernel[0, :, :]
 
-    def dense(self) -> Any:
+    def dense(self) -> Array:
         """Return the plans of a whole batch, (B, n, m)."""
         parts = self.parts
         joined = JoinedRows(self.home, (*self.problem.a.shape, self.shape[1]), parts)
@@ -337,13 +337,13 @@ class FirstPass(NamedTuple):
         That factor, where it is not one.
     """
 
-    g: Any
-    f: Any
-    masses: Any
+    g: Array
+    f: Array
+    masses: Array
     kept: list[RowBlock]
-    across: Any = None
+    across: Array = None
 
-    def columns(self, thin: Any) -> Any:
+    def columns(self, thin: Array) -> Array:
         """Return what columns of `kept` are times for those of the plan to be times `thin`."""
         return thin if self.across is None else thin * self.across
 
@@ -365,15 +365,15 @@ class Passes(Protocol):
         """Bound the rounding of the mixed costs."""
         ...
 
-    def doubt(self, phi: Any, u: Any, v: Any) -> Any:
+    def doubt(self, phi: Array, u: Array, v: Array) -> Array:
         """Bound the rounding of group costs, (B, L), of a plan with marginals u and v."""
         ...
 
-    def first(self, g: Any) -> FirstPass:
+    def first(self, g: Array) -> FirstPass:
         """Form the plan of g."""
         ...
 
-    def second(self, first: FirstPass, thin: Any) -> tuple[Any, Any]:
+    def second(self, first: FirstPass, thin: Array) -> tuple[Array, Array]:
         """Return row sums over a and group costs of that plan with its columns times `thin`."""
         ...
 
@@ -388,7 +388,7 @@ class BlockPasses:
         self,
         costs: Costs,
         problem: EntropicProblem,
-        alpha: Any,
+        alpha: Array,
         parts: list[slice],
         keeps: bool,
     ) -> None:
@@ -411,11 +411,11 @@ class BlockPasses:
         """Bound the rounding of the mixed costs."""
         return self.costs.rounding(self.alpha)
 
-    def doubt(self, phi: Any, u: Any, v: Any) -> Any:
+    def doubt(self, phi: Array, u: Array, v: Array) -> Array:
         """Bound the rounding of group costs, (B, L), of a plan with marginals u and v."""
         return self.costs.doubt(phi, u, v)
 
-    def first(self, g: Any) -> FirstPass:
+    def first(self, g: Array) -> FirstPass:
         """Form the plan once."""
         problem = self.problem
         kept, potentials, masses = [], [], 0.0
@@ -427,7 +427,7 @@ class BlockPasses:
                 kept.append(formed)
         return FirstPass(g, problem.home.xp.concat(potentials, axis=1), masses, kept)
 
-    def second(self, first: FirstPass, thin: Any) -> tuple[Any, Any]:
+    def second(self, first: FirstPass, thin: Array) -> tuple[Array, Array]:
         """Return row sums over a and group costs of the plan with its columns times `thin`."""
         problem, scores = self.problem, self.scores
         sums, partials, right = [], 0.0, first.columns(thin)
@@ -440,8 +440,8 @@ class BlockPasses:
 
 
 def potentials_at(
-    costs: Costs, problem: EntropicProblem, alpha: Any, f: Any, g: Any
-) -> tuple[Any, Any]:
+    costs: Costs, problem: EntropicProblem, alpha: Array, f: Array, g: Array
+) -> tuple[Array, Array]:
     r"""Return f and g with those of points without weight at their true places.
 
     .. math::
@@ -476,19 +476,24 @@ def potentials_at(
     return f, g
 
 
-def _softmins(part: Costs, problem: EntropicProblem, alpha: Any, g: Any) -> Any:
+def _softmins(part: Costs, problem: EntropicProblem, alpha: Array, g: Array) -> Array:
     with quiet():
         blocks = form_rows(scores_at(part, problem, alpha), problem, g, row_blocks(part))
         return problem.home.xp.concat([block.f for block in blocks], axis=1)
 
 
-def _take(problem: EntropicProblem, array: Any, index: np.ndarray) -> Any:
+def _take(problem: EntropicProblem, array: Array, index: np.ndarray) -> Array:
     return problem.home.xp.take(array, problem.home.indices(index), axis=1)
 
 
 def _put(
-    problem: EntropicProblem, old: Any, weights: Any, result: Any, index: np.ndarray, size: int
-) -> Any:
+    problem: EntropicProblem,
+    old: Array,
+    weights: Array,
+    result: Array,
+    index: np.ndarray,
+    size: int,
+) -> Array:
     """Return `old` with what was found for some points where they have no weight."""
     xp = problem.home.xp
     result = xp.where(xp.isfinite(result), result, xp.zeros_like(result))

@@ -31,11 +31,12 @@ of :math:`A^{-1}`, A being what they weigh; and columns that need not be have
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import NamedTuple
 
 import numpy as np
 
-from frot._base.arrays import quiet, safe_log
+from frot._base.arrays import Array, quiet, safe_log
 from frot.solvers.entropic.dense import DenseEngine
 from frot.solvers.entropic.entropic_problem import EntropicProblem
 from frot.solvers.entropic.point import Point, gaps, select
@@ -48,15 +49,15 @@ class Trust(NamedTuple):
     plan pays a lot in some group, would send the weights back to where they came from.
     """
 
-    damping: Any
-    barrier: Any
+    damping: Array
+    barrier: Array
 
     @classmethod
     def begin(cls, problem: EntropicProblem) -> Trust:
         """Little damping, and any barrier."""
         return cls(1e-4 * problem.scale, problem.home.xp.inf + 0.0 * problem.scale[:, 0])
 
-    def members(self, xp: Any, index: Any) -> Trust:
+    def members(self, xp: ModuleType, index: Array) -> Trust:
         """That of some members only."""
         return Trust(*(xp.take(part, index, axis=0) for part in self))
 
@@ -133,7 +134,7 @@ def _step(engine: DenseEngine, point: Point, trust: Trust) -> tuple[Point, Trust
     return best, Trust(damping, barrier)
 
 
-def _longest(problem: EntropicProblem, point: Point, dg: Any, dalpha: Any) -> Any:
+def _longest(problem: EntropicProblem, point: Point, dg: Array, dalpha: Array) -> Array:
     """Return the longest step to try, (B, 1): inside the simplex, and no further than costs are."""
     xp = problem.home.xp
     falls = dalpha < 0.0
@@ -150,7 +151,9 @@ def _longest(problem: EntropicProblem, point: Point, dg: Any, dalpha: Any) -> An
     return xp.minimum(xp.clip(0.99 * reach, None, 1.0), share[:, None])
 
 
-def _direction(engine: DenseEngine, point: Point, damping: Any, barrier: Any) -> tuple[Any, Any]:
+def _direction(
+    engine: DenseEngine, point: Point, damping: Array, barrier: Array
+) -> tuple[Array, Array]:
     """Solve for the step in (g, alpha), with alpha's sum kept."""
     xp, problem, alpha = engine.problem.home.xp, engine.problem, point.alpha
     batch, count = alpha.shape
@@ -183,7 +186,9 @@ def _direction(engine: DenseEngine, point: Point, damping: Any, barrier: Any) ->
     return dg[:, :, 0], dalpha[:, :, 0]
 
 
-def _second_derivatives(engine: DenseEngine, point: Point, ridge: Any) -> tuple[Any, Any, Any]:
+def _second_derivatives(
+    engine: DenseEngine, point: Point, ridge: Array
+) -> tuple[Array, Array, Array]:
     """Return the blocks (g, g), (alpha, g) and (alpha, alpha) of costs and entropy alone.
 
     `ridge`, (B, 1), is added to the first as a share of its diagonal.
@@ -213,7 +218,7 @@ def _second_derivatives(engine: DenseEngine, point: Point, ridge: Any) -> tuple[
     return gg, S - R @ xp.matrix_transpose(scaled), aa
 
 
-def weight_curvature(engine: DenseEngine, point: Point) -> Any:
+def weight_curvature(engine: DenseEngine, point: Point) -> Array:
     """Return the second derivatives by alpha of the optimum at given weights, (B, L, L).
 
     Those of the costs alone, without eta; potentials of the point are optimal, and its kernel is
@@ -228,7 +233,7 @@ def weight_curvature(engine: DenseEngine, point: Point) -> Any:
         return (moved - aa) / problem.eps[:, :, None]
 
 
-def _room(problem: EntropicProblem, alpha: Any) -> Any:
+def _room(problem: EntropicProblem, alpha: Array) -> Array:
     """Return what weights have left up to the cap: something, so that steps are not of no length.
 
     What they go too far is projected.
@@ -236,13 +241,13 @@ def _room(problem: EntropicProblem, alpha: Any) -> Any:
     return problem.home.xp.clip(1.0 / problem.k - alpha, 1e-12 / problem.k, None)
 
 
-def _slope(problem: EntropicProblem, alpha: Any, phi: Any) -> Any:
+def _slope(problem: EntropicProblem, alpha: Array, phi: Array) -> Array:
     """Return what groups earn for more weight, (B, L): the derivative of the dual by alpha."""
     slope = phi - problem.eta * (safe_log(alpha) + 1.0)
     return slope if problem.log_prior is None else slope + problem.eta * problem.log_prior
 
 
-def _revived(problem: EntropicProblem, alpha: Any, phi: Any) -> Any:
+def _revived(problem: EntropicProblem, alpha: Array, phi: Array) -> Array:
     """Lift weights that have all but vanished, of groups that earn more than the mixture."""
     xp, slope = problem.home.xp, _slope(problem, alpha, phi)
     level = xp.sum(alpha * slope, axis=1, keepdims=True)
@@ -250,7 +255,7 @@ def _revived(problem: EntropicProblem, alpha: Any, phi: Any) -> Any:
     return problem.adversary.project(xp.where(slope > level, lifted, alpha))
 
 
-def _barrier(problem: EntropicProblem, alpha: Any, phi: Any) -> Any:
+def _barrier(problem: EntropicProblem, alpha: Array, phi: Array) -> Array:
     """Return mu, (B,).
 
     Of the 70 problems of 21,000 that stalled without it (ties, copies, outliers, one-hot weights),
@@ -262,7 +267,7 @@ def _barrier(problem: EntropicProblem, alpha: Any, phi: Any) -> Any:
     return 0.1 / alpha.shape[1] * xp.clip(regret, 0.0, None)
 
 
-def _short(problem: EntropicProblem, alpha: Any, slope: Any) -> tuple[Any, Any]:
+def _short(problem: EntropicProblem, alpha: Array, slope: Array) -> tuple[Array, Array]:
     """Return what groups earn less than those that are free to move, and how the cap holds them."""
     xp = problem.home.xp
     if problem.k == 1:
@@ -273,7 +278,7 @@ def _short(problem: EntropicProblem, alpha: Any, slope: Any) -> tuple[Any, Any]:
     return xp.clip(level - slope, 0.0, None), xp.clip(slope - level, 0.0, None) / room
 
 
-def _solve(xp: Any, matrices: Any, right: Any) -> Any:
+def _solve(xp: ModuleType, matrices: Array, right: Array) -> Array:
     """Solve all systems; one that is singular gets NaN, and keeps no other from its answer."""
     try:
         return xp.linalg.solve(matrices, right)

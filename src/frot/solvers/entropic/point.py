@@ -8,9 +8,10 @@ With rows exact, potentials (f, g) and weights alpha make the plan
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from types import ModuleType
 from typing import Any
 
-from frot._base.arrays import quiet
+from frot._base.arrays import Array, quiet
 from frot.solvers.entropic.entropic_problem import EntropicProblem
 
 
@@ -36,29 +37,29 @@ class Point:
         The potential g that its kernel was formed at.
     """
 
-    alpha: Any
-    f: Any
-    g: Any
-    phi: Any
-    columns: Any
-    error: Any
-    dual: Any
-    primal: Any
+    alpha: Array
+    f: Array
+    g: Array
+    phi: Array
+    columns: Array
+    error: Array
+    dual: Array
+    primal: Array
     work: int = 0
-    kernel: Any = None
-    left: Any = None
-    right: Any = None
-    base: Any = None
+    kernel: Array = None
+    left: Array = None
+    right: Array = None
+    base: Array = None
 
     @property
-    def plan(self) -> Any:
+    def plan(self) -> Array:
         """The plan, (B, n, m), of an engine that keeps its kernel."""
         return self.left[:, :, None] * self.kernel * self.right[:, None, :]
 
 
 def make_point(
-    problem: EntropicProblem, alpha: Any, f: Any, g: Any, phi: Any, columns: Any, error: Any,
-    **kept: Any,
+    problem: EntropicProblem, alpha: Array, f: Array, g: Array, phi: Array, columns: Array,
+    error: Array, **kept: Any,
 ) -> Point:  # fmt: skip
     r"""Add the two values to weights and potentials.
 
@@ -78,7 +79,7 @@ def make_point(
     return Point(alpha, f, g, phi, columns, error, dual, primal, **kept)
 
 
-def select(xp: Any, chosen: Any, yes: Point, no: Point) -> Point:
+def select(xp: ModuleType, chosen: Array, yes: Point, no: Point) -> Point:
     """Return, member by member, the one point or the other."""
     if bool(xp.all(chosen)):
         return yes
@@ -95,7 +96,7 @@ def select(xp: Any, chosen: Any, yes: Point, no: Point) -> Point:
     return Point(**parts)
 
 
-def take(xp: Any, index: Any, point: Point) -> Point:
+def take(xp: ModuleType, index: Array, point: Point) -> Point:
     """Return the point of some members only."""
     parts = {}
     for field in fields(Point):
@@ -105,20 +106,20 @@ def take(xp: Any, index: Any, point: Point) -> Point:
     return Point(**parts)
 
 
-def gaps(xp: Any, point: Point) -> Any:
+def gaps(xp: ModuleType, point: Point) -> Array:
     """Return the relative gaps, (B,); where both values are zero there is none."""
     with quiet():
         return _relative(xp, point, point.primal - point.dual)
 
 
-def _relative(xp: Any, point: Point, width: Any) -> Any:
+def _relative(xp: ModuleType, point: Point, width: Array) -> Array:
     """Return a width over the values' size; what is no number is infinitely wide."""
     size = xp.maximum(xp.abs(point.primal), xp.abs(point.dual))
     result = width / xp.where(size > 0.0, size, xp.ones_like(size))
     return xp.where(xp.isnan(result), xp.zeros_like(result) + xp.inf, result)
 
 
-def distances(problem: EntropicProblem, point: Point) -> Any:
+def distances(problem: EntropicProblem, point: Point) -> Array:
     """Return how wide proven intervals would be about, relative to the values, (B,).
 
     Mass in wrong columns has to be moved, which costs about as much as costs are; where marginals
@@ -132,7 +133,7 @@ def distances(problem: EntropicProblem, point: Point) -> Any:
         return _relative(xp, point, width)
 
 
-def regrets(problem: EntropicProblem, point: Point) -> Any:
+def regrets(problem: EntropicProblem, point: Point) -> Array:
     """Return what the best answer to the plan's costs earns more than alpha, over the value, (B,).
 
     Unlike the gap it does not see columns that are wrong.

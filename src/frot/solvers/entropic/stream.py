@@ -21,18 +21,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from frot._base.arrays import Home, blocks, quiet, safe_log, to_numpy
+from frot._base.arrays import Array, Home, blocks, quiet, safe_log, to_numpy
 from frot._base.stopping import check_deadline
 from frot.costs.points import Points
 from frot.costs.protocol import Costs
 from frot.problem.marginals import even_out
 from frot.solvers.entropic.ascent import Ascent
 from frot.solvers.entropic.dense import DenseEngine
-from frot.solvers.entropic.engine import Engine, Momentum, Sweeps
+from frot.solvers.entropic.engine import Closeness, Engine, Momentum, Sweeps
 from frot.solvers.entropic.entropic_problem import EntropicProblem
 from frot.solvers.entropic.kernel import (
     BlockPasses,
@@ -50,16 +50,16 @@ CLUSTERS = 64
 class Clusters(NamedTuple):
     """The numbers of the clusters that rows (n,) and columns (m,) are in."""
 
-    rows: Any
-    cols: Any
+    rows: Array
+    cols: Array
 
-    def one_hot(self, home: Home, side: Any) -> Any:
+    def one_hot(self, home: Home, side: Array) -> Array:
         """Return which points of a side are in which cluster, (points, clusters)."""
         eye = home.xp.eye(CLUSTERS, dtype=home.dtype, device=home.device)
         return home.xp.take(eye, side, axis=0)
 
 
-def cluster_points(costs: Costs, problem: EntropicProblem, alpha: Any) -> Clusters | None:
+def cluster_points(costs: Costs, problem: EntropicProblem, alpha: Array) -> Clusters | None:
     """Return clusters of the points as the mixed cost sees them; None of costs without points."""
     if not isinstance(costs, Points):
         return None
@@ -92,12 +92,12 @@ def _spread_out(points: np.ndarray) -> np.ndarray:
     return np.array(chosen)
 
 
-def some(points: Any) -> Any:
+def some(points: Array) -> Array:
     """Return some two thousand points, evenly spread over the rows, (k, d)."""
     return points[:: max(1, points.shape[0] // 2_048), :]
 
 
-def _nearest(home: Home, points: Any, root: Any, centres: Any) -> Any:
+def _nearest(home: Home, points: Array, root: Array, centres: Array) -> Array:
     """Return the number of the closest centre, (n,)."""
     xp = home.xp
     half = 0.5 * xp.sum(centres * centres, axis=1)
@@ -180,11 +180,11 @@ class StreamEngine(Engine):
     patience: ClassVar[float] = 0.5
     most_sweeps: ClassVar[int] = 200
 
-    def passes(self, alpha: Any) -> Passes:
+    def passes(self, alpha: Array) -> Passes:
         """Passes that form the plan anew, and keep nothing."""
         return BlockPasses(self.costs, self.problem, alpha, self.parts, keeps=False)
 
-    def first_weights(self, alpha: Any) -> tuple[Any, Any]:
+    def first_weights(self, alpha: Array) -> tuple[Array, Array]:
         """Those of the same problem between a sample of the points, with its potentials."""
         accuracy = 1e-3
         engine, rows = sampled(self.costs, self.problem)
@@ -193,17 +193,17 @@ class StreamEngine(Engine):
         point = ascent.climb(lambda point: float(gaps(home.xp, point)[0]) <= accuracy, limit=51)
         return self._extended(engine, rows, point)
 
-    def start(self, alpha: Any, closeness: Any = 0.5) -> Point:
+    def start(self, alpha: Array, closeness: Array | Closeness = 0.5) -> Point:
         """Solve between a sample of the points first, and extend its potential to all."""
         return self.sweep(alpha, self.sampled_start(alpha), closeness)
 
-    def sampled_start(self, alpha: Any) -> Any:
+    def sampled_start(self, alpha: Array) -> Array:
         """Return the potential g that the sample's solution at the given weights extends to."""
         engine, rows = sampled(self.costs, self.problem)
         home = engine.problem.home
         return self._extended(engine, rows, engine.start(home.xp.astype(alpha, home.dtype)))[1]
 
-    def _extended(self, engine: DenseEngine, rows: np.ndarray, point: Point) -> tuple[Any, Any]:
+    def _extended(self, engine: DenseEngine, rows: np.ndarray, point: Point) -> tuple[Array, Array]:
         """Return the sample's weights, and the potentials that it leaves to all columns."""
         home = self.problem.home
         alpha, a, f = (
@@ -212,11 +212,11 @@ class StreamEngine(Engine):
         alpha = alpha / home.xp.sum(alpha, axis=1, keepdims=True)
         return alpha, self.extend(alpha, rows, a, f)
 
-    def begin(self, alpha: Any, g: Any) -> StreamSweeps:
+    def begin(self, alpha: Array, g: Array) -> StreamSweeps:
         """Make the first pass, at g."""
         return StreamSweeps(self, alpha, g)
 
-    def pass_at(self, alpha: Any, g: Any) -> tuple[Any, Any, Any]:
+    def pass_at(self, alpha: Array, g: Array) -> tuple[Array, Array, Array]:
         """Return f, the columns over b and phi of the plan of g with rows exact, in one pass.
 
         An engine that needs a pass more for phi returns None, and has `group_costs`. Time may run
@@ -235,11 +235,11 @@ class StreamEngine(Engine):
         phi = scores.total(partials, problem.row_masses(f), masses)
         return f, problem.over_b(masses), phi
 
-    def group_costs(self, alpha: Any, f: Any, g: Any, columns: Any) -> Any:
+    def group_costs(self, alpha: Array, f: Array, g: Array, columns: Array) -> Array:
         """Return phi, (B, L), of the plan of potentials."""
         return self.pass_at(alpha, g)[2]
 
-    def extend(self, alpha: Any, rows: np.ndarray, weights: Any, f: Any) -> Any:
+    def extend(self, alpha: Array, rows: np.ndarray, weights: Array, f: Array) -> Array:
         """Return the potentials of all columns, (B, m), that f on some rows leaves them.
 
         `rows` are numbers of rows on the host, with `weights` (B, r).
@@ -249,7 +249,7 @@ class StreamEngine(Engine):
         problem = replace(self.problem, a=weights)
         return column_potentials(scores_at(strip, problem, alpha), problem, f, row_blocks(strip))
 
-    def between_clusters(self, alpha: Any, g: Any) -> Any:
+    def between_clusters(self, alpha: Array, g: Array) -> Array:
         """Return what to add to g, (1, m), so that clusters of points have the mass they should.
 
         None where there are no points to find clusters of, or marginals need not be kept.
@@ -275,7 +275,7 @@ class StreamEngine(Engine):
     def _clusters(self) -> Clusters | None:
         return cluster_points(self.costs, self.problem, self.problem.prior)
 
-    def cluster_masses(self, alpha: Any, g: Any, clusters: Clusters) -> np.ndarray:
+    def cluster_masses(self, alpha: Array, g: Array, clusters: Clusters) -> np.ndarray:
         """Return the masses of the plan of g between clusters, (K, K) on the host."""
         xp, problem = self.problem.home.xp, self.problem
         rows, cols = (clusters.one_hot(problem.home, side) for side in clusters)
@@ -292,7 +292,7 @@ class StreamSweeps(Sweeps):
     # Sweeps that the rate of contraction is read over: a pass over the points is dear.
     window = 3
 
-    def __init__(self, engine: StreamEngine, alpha: Any, g: Any) -> None:
+    def __init__(self, engine: StreamEngine, alpha: Array, g: Array) -> None:
         self.engine, self.problem, self.alpha = engine, engine.problem, alpha
         with quiet():
             self.go_to(g, g)
@@ -304,7 +304,7 @@ class StreamSweeps(Sweeps):
         self.momentum = Momentum(window=self.window)
         self.momentum.begin(error, 0)
 
-    def go_to(self, g: Any, last: Any) -> None:
+    def go_to(self, g: Array, last: Array) -> None:
         """Make a pass at g; `last` is where it came from."""
         self.g, self.last = g, last
         self.f, self.columns, self.phi = self.engine.pass_at(self.alpha, g)
@@ -314,7 +314,7 @@ class StreamSweeps(Sweeps):
         assert self.momentum is not None
         self.go_to(self.momentum.ahead(self.g, self.step(), self.last), self.g)
 
-    def step(self) -> Any:
+    def step(self) -> Array:
         """Return the move of g that makes columns right."""
         problem = self.problem
         # Of columns that got nothing: their exponentials have underflown.
@@ -332,7 +332,7 @@ class StreamSweeps(Sweeps):
         """Return the mass in wrong columns, as a share of what there should be."""
         return float(self._error()[0])
 
-    def _error(self) -> Any:
+    def _error(self) -> Array:
         xp, problem = self.problem.home.xp, self.problem
         if not problem.unbalanced:
             return xp.sum(problem.b * xp.abs(self.columns - 1.0), axis=1)
@@ -340,15 +340,15 @@ class StreamSweeps(Sweeps):
         off = xp.sum(xp.abs(problem.b * self.columns - wanted), axis=1)
         return off / xp.sum(wanted, axis=1)
 
-    def dual(self) -> Any:
+    def dual(self) -> Array:
         """Return what potentials add to the dual value."""
         return self.problem.linear(self.f, self.g)
 
-    def number(self, array: Any) -> float:
+    def number(self, array: Array) -> float:
         """Return what is asked of the error."""
         return float(array) if getattr(array, "ndim", 0) == 0 else float(array[0])
 
-    def renew(self, error: Any, usable: bool, sweeps: int) -> int:
+    def renew(self, error: Array, usable: bool, sweeps: int) -> int:
         """Move clusters where sweeps are slow, as long as that brings something."""
         if not self._slow(error):
             return 0
@@ -387,7 +387,7 @@ class StreamSweeps(Sweeps):
         )
 
 
-def _sample(count: int, size: int, weights: Any) -> np.ndarray:
+def _sample(count: int, size: int, weights: Array) -> np.ndarray:
     """Draw points by their weights, without repetition; always the same ones."""
     mass = to_numpy(weights)[0].astype(float)
     size = min(size, int(np.count_nonzero(mass)))

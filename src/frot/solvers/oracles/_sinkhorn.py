@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from frot._base.arrays import Home, to_numpy
+from frot._base.arrays import Array, Home, to_numpy
 from frot._base.validate import check_count, check_number
 from frot.costs.stack import Stack
 from frot.plans.plan import Plan
@@ -65,9 +65,9 @@ class Sinkhorn:
 
     def __call__(
         self,
-        M: Any,
-        a: Any,
-        b: Any,
+        M: Array,
+        a: Array,
+        b: Array,
         start: Any = None,
     ) -> Transport:
         """Return the entropic plan and its potentials."""
@@ -88,7 +88,7 @@ class Sinkhorn:
         return Transport(Plan(to_numpy(plan)[0], copy=False), f[0, ...], g[0, ...], converged)
 
     @staticmethod
-    def _engine(M: Any, a: Any, b: Any, eps: float) -> DenseEngine:
+    def _engine(M: Array, a: Array, b: Array, eps: float) -> DenseEngine:
         home, rows, cols = Home.of(M), to_numpy(a)[None, ...], to_numpy(b)[None, ...]
         costs = Stack(M[None, None, ...])
         C = costs.C if costs.nonnegative else home.xp.abs(costs.C)
