@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as arrays
 
 import frot
 from frot._base.errors import InputError, MissingDependencyError
-from frot._base.tables import make_table, read_pair, read_table
+from frot._base.tables import read_pair, read_table
 
 
 @pytest.fixture
@@ -275,13 +275,6 @@ def test_point_clouds_of_european_spreadsheets(tmp_path):
     assert table.columns == ("u", "v")
     assert table.ids == ("p", "q")
     assert table.values.tolist() == [[1.5, 2.0], [3.0, -4.25]]
-
-
-def test_columns_make_a_frame_where_pandas_is_installed(monkeypatch):
-    columns = {"feature": ["a", "b"], "rank": [1, 2]}
-    assert list(make_table(columns).columns) == ["feature", "rank"]
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert make_table(columns) is columns
 
 
 def test_excel(tmp_path, monkeypatch):

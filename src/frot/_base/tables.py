@@ -5,7 +5,6 @@ Whether the first row is a header, and the first column names the points, is tol
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -184,15 +183,6 @@ def _reorder(table: Table, columns: tuple[str, ...], owner: Path) -> Table:
         raise InputError(f"{owner} lacks {quote_some(extra)}, which {table.path} has")
     order = [where[name] for name in columns]
     return Table(table.values[:, order], columns, table.ids, table.path)
-
-
-def make_table(columns: dict[str, Any]) -> Any:
-    """Return the columns as a DataFrame, or as they are where pandas is not installed."""
-    if importlib.util.find_spec("pandas") is None:
-        return columns
-    import pandas as pd
-
-    return pd.DataFrame(columns)
 
 
 def _read_text(path: Path) -> Table:

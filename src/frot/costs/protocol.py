@@ -32,11 +32,6 @@ class Rounding(NamedTuple):
     cols: Array = 0.0
 
     @property
-    def absolute(self) -> float:
-        """The largest ``rows[i] + cols[j]``."""
-        return float(np.max(self.rows) + np.max(self.cols))
-
-    @property
     def sums(self) -> np.ndarray:
         """``rows[i] + cols[j]``, of the shape (n, m) or of one that broadcasts to it."""
         return np.add.outer(np.atleast_1d(self.rows), np.atleast_1d(self.cols))

@@ -9,11 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frot._base.errors import require
-from frot._base.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,15 +66,6 @@ def png(figure: Figure, clear: bool = False, colours: int | None = None) -> byte
         buffer = io.BytesIO()
         few.save(buffer, "png", optimize=True)
     return buffer.getvalue()
-
-
-def save_vector(figure: Figure, path: Path) -> None:
-    """Write a .svg or .pdf file whose text can be edited; the same figure gives the same bytes."""
-    matplotlib = require("matplotlib", "plot")
-    kept = {"svg.fonttype": "none", "svg.hashsalt": "frot", "pdf.fonttype": 42}
-    dated = "Date" if path.suffix == ".svg" else "CreationDate"
-    with matplotlib.rc_context(kept), replacing(path) as draft:
-        figure.savefig(draft, dpi=300, metadata={dated: None})
 
 
 def tidy(axes: Axes) -> Axes:
