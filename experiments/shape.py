@@ -170,11 +170,11 @@ def halves(seed: int, task: tuple[str, int]) -> dict[str, float]:
     ]
     numbers = {}
     for kind in ("form", "spread"):
-        p = [getattr(test, f"p_{kind}") for test in tests]
-        both = tests[0].tested & tests[1].tested
-        best = np.flatnonzero(both)[np.argsort(p[0][both], kind="stable")[:100]]
-        numbers[kind] = float((p[1][best] <= LEVEL).mean())
-        numbers[f"{kind}, any"] = float((p[1][both] <= LEVEL).mean())
+        score, p = getattr(tests[0], f"score_{kind}"), getattr(tests[1], f"p_{kind}")
+        both = np.flatnonzero(tests[0].tested & tests[1].tested)
+        best = both[np.argsort(-score[both], kind="stable")[:100]]
+        numbers[kind] = float((p[best] <= LEVEL).mean())
+        numbers[f"{kind}, any"] = float((p[both] <= LEVEL).mean())
     return numbers
 
 

@@ -99,6 +99,14 @@ def test_the_samples_of_a_subgroup_are_named():
         test.subgroup("x")
 
 
+def test_of_many_with_the_least_p_the_surest_come_first():
+    X = np.hstack([subgroup(20, distance=5.0), subgroup(10, distance=9.0, seed=1)])
+    test = shape_test(X, FIRST, n_permutations=19)
+    assert (test.p_form == 0.05).sum() >= 25
+    assert np.mean(test.order[:10] >= 20) >= 0.8
+    assert (np.diff(test.q_form[test.order]) >= 0.0).all()
+
+
 def test_results_are_in_tables_and_print():
     X, y = subgroup(30), np.where(FIRST, "a", "b")
     selector = FROTSelector(3).fit(X, y)

@@ -25,7 +25,7 @@ the same under the labels as they are, and permutations of :math:`\psi` are matr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +71,9 @@ class ShapeTest:
         permutations of all features together.
     p_form, q_form : arrays
         Do they differ otherwise, once they have the same location and spread?
+    score_spread, score_form : arrays
+        The statistics: squares of normal deviates, with weights. Many features may have the least
+        p that so many permutations allow; these tell which of them are surer.
     spread_ratio : array
         Spread of the first class over that of the second.
     tested : array of bool
@@ -90,6 +93,8 @@ class ShapeTest:
     q_spread: np.ndarray
     p_form: np.ndarray
     q_form: np.ndarray
+    score_spread: np.ndarray
+    score_form: np.ndarray
     spread_ratio: np.ndarray
     tested: np.ndarray
     subgroup_in: tuple[str, ...]
@@ -100,7 +105,7 @@ class ShapeTest:
     @property
     def order(self) -> np.ndarray:
         """Positions, the surest difference of form first."""
-        return np.lexsort((self.p_form, self.q_form))
+        return np.argsort(-self.score_form, kind="stable")
 
     def subgroup(self, name: str) -> list[str]:
         """Return the names of the samples behind a difference of form, the farthest first."""
@@ -228,8 +233,8 @@ def shape_test(
         )
     named = tuple(map(str, range(len(prepared.codes)) if names is None else names))
     aligned = _Aligned.of(prepared, contrast)
-    spread = _test(aligned.spread, SPREAD, contrast, count, seed, progress)
-    form = _test(aligned.form, FORM, contrast, count, seed, progress)
+    score_spread, spread = _test(aligned.spread, SPREAD, contrast, count, seed, progress)
+    score_form, form = _test(aligned.form, FORM, contrast, count, seed, progress)
     return ShapeTest(
         names=prepared.groups.names,
         labels=contrast.labels,
@@ -237,6 +242,8 @@ def shape_test(
         q_spread=spread.q,
         p_form=form.p,
         q_form=form.q,
+        score_spread=score_spread,
+        score_form=score_form,
         spread_ratio=aligned.ratio,
         tested=aligned.tested,
         subgroup_in=tuple(
@@ -432,38 +439,37 @@ def _ranked(values: np.ndarray, logs: np.ndarray, scale: bool) -> Alignment:
 
 @dataclass(frozen=True, eq=False)
 class _ScoreSums:
-    """Sums of scores over the first class, under any labels, in their standard deviations."""
+    """Sums of scores over the first class, under any labels."""
 
-    # For each polynomial the scores (d, n) less their block means, and deviations of sums (d,).
+    # For each polynomial the scores less their block means, in units in which the square of a sum
+    # has its weight as mean, (d, n).
     scores: list[np.ndarray]
-    deviations: list[np.ndarray]
-    weights: tuple[float, ...]
 
     @classmethod
     def of(
         cls, scores: list[np.ndarray], weights: Sequence[float], contrast: Contrast
     ) -> _ScoreSums:
-        """Centre the scores; the deviations are those of labels that move within blocks."""
+        """Centre and scale the scores, for labels that move within blocks."""
         n_b = np.bincount(contrast.block)
         p_b = np.bincount(contrast.block, contrast.is_first) / n_b
         members = np.eye(len(n_b))[contrast.block]
         spread = n_b * p_b * (1.0 - p_b) / np.maximum(n_b - 1, 1)
-        centred, deviations = [], []
-        for score in scores:
+        scaled = []
+        for score, weight in zip(scores, weights, strict=True):
             inside = score - (score @ members / n_b)[:, contrast.block]
             variance = np.square(inside) @ (members @ spread)
-            centred.append(inside.astype(np.float32))
-            deviations.append(np.sqrt(np.where(variance > 0.0, variance, 1.0)))
-        return cls(centred, deviations, tuple(weights))
+            unit = np.sqrt(weight / np.where(variance > 0.0, variance, 1.0))
+            scaled.append((inside * unit[:, None]).astype(np.float32))
+        return cls(scaled)
 
     def statistic(self, labels: np.ndarray, factors: Sequence[float]) -> np.ndarray:
-        """Return sums of squares with weights, and factors, (B, d), for labels (B, n)."""
-        total = np.zeros((len(labels), len(self.deviations[0])))
-        parts = zip(self.scores, self.deviations, self.weights, factors, strict=True)
-        for scores, deviation, weight, factor in parts:
-            z = (scores @ labels.T.astype(np.float32)).T / deviation
-            total += weight * factor * np.square(z)
-        return total
+        """Return sums of squares, each with a factor, (B, d), for labels (B, n)."""
+        columns = labels.T.astype(np.float32)
+        total = np.zeros((len(self.scores[0]), len(labels)), dtype=np.float32)
+        for scores, factor in zip(self.scores, factors, strict=True):
+            z = scores @ columns
+            total += np.square(z, out=z) * np.float32(factor)
+        return total.T
 
 
 def _test(
@@ -473,7 +479,7 @@ def _test(
     count: int,
     seed: int,
     progress: bool,
-) -> NullTest:
+) -> tuple[np.ndarray, NullTest]:
     r"""Hold :math:`\sum_j w_j z_j^2` against permuted labels, z a sum in its standard deviations.
 
     Aligned classes match more closely than others would by as much as their location and spread
@@ -486,13 +492,9 @@ def _test(
     sums = _ScoreSums.of(scores, list(weights.values()), contrast)
     factors = [size / (size - ESTIMATED[order]) for order in weights]
     observed = sums.statistic(contrast.is_first[None], factors)[0]
-    return against_null(observed, _null(sums, contrast, count, seed, progress))
-
-
-def _null(
-    sums: _ScoreSums, contrast: Contrast, count: int, seed: int, progress: bool
-) -> Iterator[np.ndarray]:
-    """Yield the statistic under permuted labels, (B', d) for some permutations at a time."""
-    for chunk in in_chunks(count, progress):
-        labels = permuted_labels(contrast.is_first, contrast.block, seed, chunk)
-        yield sums.statistic(labels, [1.0] * len(sums.weights))
+    plain = [1.0] * len(weights)
+    null = (
+        sums.statistic(permuted_labels(contrast.is_first, contrast.block, seed, chunk), plain)
+        for chunk in in_chunks(count, progress)
+    )
+    return observed, against_null(observed, null)
