@@ -100,10 +100,11 @@ def test_the_samples_of_a_subgroup_are_named():
 
 
 def test_of_many_with_the_least_p_the_surest_come_first():
-    X = np.hstack([subgroup(20, distance=5.0), subgroup(10, distance=9.0, seed=1)])
+    X = np.hstack([subgroup(20, distance=4.0), subgroup(10, distance=6.0, seed=1)])
     test = shape_test(X, FIRST, n_permutations=19)
     assert (test.p_form == 0.05).sum() >= 25
-    assert np.mean(test.order[:10] >= 20) >= 0.8
+    # By chance a third.
+    assert np.mean(test.order[:10] >= 20) >= 0.6
     assert (np.diff(test.q_form[test.order]) >= 0.0).all()
 
 
