@@ -111,8 +111,13 @@ def test_genes_in_rows_and_labels_in_another_file(run, tmp_path, monkeypatch):
     )
     selector = FROTSelector(3, groups=samples.groups()).fit(samples.X, samples.y)
     order = np.argsort(selector.ranking_)
-    names = [row["feature"] for row in read_tsv(tmp_path / "genes.tsv")]
-    assert names == [selector.groups_.names[i] for i in order]
+    rows = read_tsv(tmp_path / "genes.tsv")
+    assert [row["feature"] for row in rows] == [selector.groups_.names[i] for i in order]
+    # Of counts, and not of their logarithms: as scanpy has it.
+    means = [np.expm1(samples.X[samples.y == name].mean(axis=0)) for name in selector.classes_]
+    changes = [float(row["log2_fold_change"]) for row in rows]
+    np.testing.assert_allclose(changes, np.log2(means[0] / means[1])[order], atol=1e-6)
+    assert "(log(1 + x) values)" in page
     done = run("select", *words[:1], *words[2:])
     assert done.exit_code == 2
     assert "is named in arms.csv ('P39', 'P38', 'P37' and 37 more); give --transpose" in done.stderr

@@ -148,6 +148,16 @@ def test_the_samples_of_a_subgroup_have_a_ring():
     expected = X[test.subgroups[3], 3] - X[inside, 3].mean()
     np.testing.assert_allclose(drawn, np.sort(expected))
     assert len(plot_shapes(test, X, y).axes) == 6
+    # Whatever a batch adds is taken out.
+    block = np.arange(60) % 2
+    drawn = [
+        np.concatenate([np.asarray(part.get_offsets())[:, 1] for part in axes.collections])
+        for axes in (
+            plot_shapes(test, moved, y, ["x3"], block=block).axes[0]
+            for moved in (X, X + 9.0 * block[:, None])
+        )
+    ]
+    np.testing.assert_allclose(*drawn)
 
 
 def test_bars_have_the_colour_of_the_class():

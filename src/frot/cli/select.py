@@ -53,6 +53,7 @@ GROUPS = "each, prefix, or a .gmt, .json, .csv or .tsv file of groups."
 LABELS = "File with the classes, matched by samples' names."
 TRANSPOSE = "The table has one row per feature, one column per sample."
 IDS = "Column of samples' names; with --transpose, of features'."
+LOG1P = "Rank log(1 + x), for counts and intensities."
 KEEP = "A feature though it looks like metadata; repeatable."
 SCORE = "Rank by a moderated t, or alpha, the paper's."
 BLOCK = "Column to adjust for and permute within: batch, site, patient."
@@ -67,7 +68,7 @@ def select(
     ids: Annotated[str | None, option("Data", IDS, "COLUMN", "--id")] = None,
     drop: Annotated[list[str] | None, option("Data", "Not a feature; repeatable.", "NAME")] = None,
     keep: Annotated[list[str] | None, option("Data", KEEP, "NAME")] = None,
-    log1p: Annotated[bool, option("Data", "Rank log(1 + x), for counts.", None, "--log1p")] = False,
+    log1p: Annotated[bool, option("Data", LOG1P, None, "--log1p")] = False,
     missing: Annotated[Missing, option("Data", "What to do with missing values.")] = "error",
     groups: Annotated[str, option("Selection", GROUPS, "GROUPS")] = "each",
     top: Annotated[str | None, option("Selection", TOP, "NUMBER")] = None,
@@ -123,6 +124,7 @@ def select(
         groups=sets,
         score=score,
         missing=missing,
+        values="log1p" if log1p else "auto",
     )
     # Names of samples and features are told, and probes of one gene known; not of sparse tables,
     # which frames hold a column at a time.

@@ -142,7 +142,8 @@ def warn_of_intensities(table: Any) -> None:
     if np.corrcoef(np.log(mean[seen]), np.log(spread[seen]))[0, 1] > 0.8:
         mention(
             f"X: numbers up to {some.max():,.0f} whose spread grows with their level are no "
-            "logarithms, and the largest samples decide; np.log2(np.maximum(X, 1)) ranks better"
+            "logarithms, and the largest samples decide; take np.log2(np.maximum(X, 1)), or give "
+            "log1p=True where a file is read"
         )
 
 

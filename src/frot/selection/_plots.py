@@ -456,7 +456,14 @@ def draw_strips(strips: Sequence[Strip]) -> Figure:
     return figure
 
 
-def plot_shapes(test: ShapeTest, X: Any, y: Any, features: Sequence[str] | None = None) -> Figure:
+def plot_shapes(
+    test: ShapeTest,
+    X: Any,
+    y: Any,
+    features: Sequence[str] | None = None,
+    *,
+    block: Any = None,
+) -> Figure:
     """Draw features whose form differs, with a ring around each sample of the subgroup.
 
     Values are centred by class: a difference of means is none of shape. Needs ``frot[plot]``.
@@ -469,6 +476,8 @@ def plot_shapes(test: ShapeTest, X: Any, y: Any, features: Sequence[str] | None 
     y : array of shape (N,)
     features : sequence of str, optional
         By default the surest six.
+    block : array of shape (N,), optional
+        Whose effects are taken out.
 
     Returns
     -------
@@ -482,8 +491,11 @@ def plot_shapes(test: ShapeTest, X: Any, y: Any, features: Sequence[str] | None 
     >>> len(plot_shapes(shape_test(X, y, n_permutations=99), X, y, ["x0"]).axes)
     1
     """
-    table, labels = np.asarray(X, dtype=float), np.asarray(y).astype(str)
-    if table.shape != (len(test.sample_names), len(test.names)) or len(labels) != len(table):
+    prepared = prepare(FROTSelector(missing="impute"), X, y, block, doubts=False)
+    labels = prepared.classes[prepared.codes].astype(str)
+    if prepared.table.shape != (len(test.sample_names), len(test.names)) or {*labels} != {
+        *test.labels
+    }:
         raise InputError("X, y: are not what was tested")
     if features is None:
         chosen = test.order[:6].tolist()
@@ -494,7 +506,13 @@ def plot_shapes(test: ShapeTest, X: Any, y: Any, features: Sequence[str] | None 
                 f"features: {unknown[0]!r} is not a feature{did_you_mean(unknown[0], test.names)}"
             )
         chosen = [test.names.index(name) for name in features]
-    return draw_strips([shape_strip(test, table[:, column], labels, column) for column in chosen])
+    values = prepared.dense(np.arange(len(labels)), chosen, prepared.contrasts[0]).T
+    return draw_strips(
+        [
+            shape_strip(test, of_feature, labels, column)
+            for of_feature, column in zip(values, chosen, strict=True)
+        ]
+    )
 
 
 def shape_strip(test: ShapeTest, values: np.ndarray, labels: np.ndarray, column: int) -> Strip:

@@ -153,7 +153,8 @@ def read_samples(
     keep : str or sequence of str
         Columns that are features though they look like metadata.
     log1p : bool
-        Take log(1 + x) of a table of counts; refused for negative numbers.
+        Take log(1 + x) of a table of counts; refused for negative numbers. Fold changes are of
+        the counts with ``FROTSelector(values="log1p")``.
     layer : str, optional
         Of an .h5ad file, the layer to read in the place of ``X``.
 
