@@ -15,8 +15,9 @@ S = <a, |f|> + <b, |g|> is the size of the potentials, the lower bound loses
 1. 8u S: f and g are minima of differences, feasible but for u/2 of each; the shift of unbalanced
    problems, products with weights and the exact sum of these (`math.fsum`) add less than 4u S;
 2. <a, rho> + <b, sigma>, where entries of M are known to rho_i + sigma_j besides a share r;
-3. (r + 4u + |sum(alpha) - 1|) of its own value: with costs >= 0 (else r is zero) potentials that
-   are feasible for M are so for (1 - r) M if multiplied by 1 - r, and so is what they prove;
+3. (r + 4u + |sum(alpha) - 1|) of its own value, the last on the simplex only: with costs >= 0
+   (else r is zero) potentials that are feasible for M are so for (1 - r) M if multiplied by
+   1 - r, and so is what they prove;
 4. |sum(a) - 1| S, and for b alike: weights stand for a / sum(a);
 5. `FAINT` mean costs, for underflow.
 
@@ -210,7 +211,9 @@ def proven_dual(
         size = float(masses[0] @ np.abs(f) + masses[1] @ np.abs(g))
         slack = (8.0 * UNIT + problem.mass_error) * size
         slack += float(np.sum(masses[0] * rounding.rows) + np.sum(masses[1] * rounding.cols))
-        slack += (rounding.relative + 4.0 * UNIT + abs(float(alpha.sum()) - 1.0)) * abs(value)
+        # Weights of other sets than the simplex have any sum.
+        missed = abs(float(alpha.sum()) - 1.0) if adversary.on_simplex else 0.0
+        slack += (rounding.relative + 4.0 * UNIT + missed) * abs(value)
         slack += FAINT * problem.mean_cost
         bound = max(0.0 if nonnegative else -np.inf, value - slack)
     error = float(adversary.reward_error(alpha))
