@@ -19,6 +19,7 @@ from frot.costs import MEMORY_BUDGET, Rounding, Stack, build_costs
 from frot.groups.groups import Groups
 from frot.plans.feasible import MarginalError, northwest, round_plan
 from frot.plans.plan import is_sparse
+from frot.problem.adversary import as_adversary
 from frot.problem.bounds import (
     FAINT,
     Lower,
@@ -190,7 +191,8 @@ class TestBoundsOfAnything:
 
     def test_weights_of_another_set_are_taken_as_they_are(self):
         half = np.full(2, 0.5)
-        problem = Problem(Stack(np.ones((2, 2, 2))), half, half, frot.Ellipsoid([1.0, 1.0], 0.5))
+        ball = as_adversary(frot.Ellipsoid([1.0, 1.0], 0.5), 2)
+        problem = Problem(Stack(np.ones((2, 2, 2))), half, half, ball)
         alpha = np.array([1.0, 1.5])
         lower = lower_bound(problem, alpha, np.zeros(2))
         assert lower.alpha is alpha
