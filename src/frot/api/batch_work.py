@@ -208,7 +208,7 @@ class BatchWork:
             joined = every[0] if len(every) == 1 else home.xp.concat(every, axis=0)
             parts[field.name] = home.xp.take(joined, index, axis=0)
         whole = Certificate(**parts)
-        # What was proven without a step may be narrow enough.
+        # The bounds of the start may be within the tolerance already.
         ends = (to_numpy(whole.lower).tolist(), to_numpy(whole.upper).tolist())
         for member, (lower, upper) in enumerate(zip(*ends, strict=True)):
             refuse_contradiction(lower, upper, f"member {member}")

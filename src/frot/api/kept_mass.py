@@ -10,7 +10,7 @@ from frot.problem.marginals import MarginalPrice
 from frot.problem.problem import Problem
 from frot.problem.result import Result, Status
 
-# Less of the lighter side than this is next to nothing.
+# Share of the lighter side's mass below which a warning says that tau is too small.
 NEXT_TO_NOTHING = 1e-2
 
 

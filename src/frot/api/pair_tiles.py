@@ -219,8 +219,8 @@ def solve_pair(source: Cloud, target: Cloud, call: Call) -> tuple[float, float, 
                 call.groups,
                 a=source.weights,
                 b=target.weights,
-                # They were checked at the door; here two that are just within bounds may not
-                # be within bounds of one another.
+                # Each cloud is within the contract on its own; a pair of two at the limits may
+                # exceed it.
                 normalise_weights=not call.any_mass,
                 memory_budget=call.memory_budget,
                 **call.options,
@@ -228,9 +228,9 @@ def solve_pair(source: Cloud, target: Cloud, call: Call) -> tuple[float, float, 
     except (InputError, SolverError) as error:
         raise type(error)(f"{source.name}, {target.name}: {error}") from None
     except Interrupted:
-        # The answer of one pair is none of the whole.
+        # The result of a single pair is not the matrix that was asked for.
         raise KeyboardInterrupt from None
-    # Clouds too far apart to keep mass at their tau warn too, which is no news in a table.
+    # In a table, pairs too far apart to keep mass at their tau are not warned of one by one.
     return result.value, result.gap, bool(collected) and not result.status.ok
 
 

@@ -178,7 +178,7 @@ def pairwise(
     shape = (len(parsed), int(first.sizes.max()), int((second or first).sizes.max()))
     checked, run = check_options(
         shape, eta=eta, eps=eps, prior=prior, adversary=adversary, tau=tau,
-        # Clouds have other sums than the uniform weights of a shape.
+        # This check has uniform weights; the clouds' own may have other sums.
         mass=None if mass is None else 1.0,
         penalty=penalty, normalise=normalise, normalise_weights=normalise_weights, solver=solver,
         tol=tol, max_iter=max_iter, time_limit=time_limit,
@@ -195,7 +195,7 @@ def pairwise(
         "eps": checked.eps,
         "prior": None if prior is None else read_numbers(prior, "prior"),
         "solver": solver,
-        # As the chosen solver has them: plain numbers.
+        # The solver's limits are checked numbers by now.
         "tol": None if tol is None else run.solver.tol,
         "max_iter": None if max_iter is None else run.solver.max_iter,
         "time_limit": None if time_limit is None else run.solver.time_limit,
@@ -257,7 +257,7 @@ def fill_table(
     table: PairTable, n_jobs: int | None, progress: bool, path: str | os.PathLike[str] | None
 ) -> np.ndarray:
     """Solve what the checkpoint does not have, and return every value in its place, (N, M)."""
-    # Not before it is needed: it loads SQLite.
+    # Imported here, since it loads SQLite.
     from frot._base.store import open_checkpoint
 
     shape = (len(table.first.members), len(table.columns.members))
@@ -276,7 +276,7 @@ def fill_table(
             place(number, solved)
         before = sum(map(len, known.values())), sum(effort[number] for number in known)
         left = [number for number in tiles if number not in known]
-        # Workers are not started for nothing.
+        # No workers are started where nothing is left to solve.
         work = spread(solve_tile, map(table.job, left), n_jobs if left else 1)
         bar = counting_bar("pairs", count, sum(effort), enabled=progress, before=before)
         # Threads that silence a library's warnings at the same time may leave them silenced.

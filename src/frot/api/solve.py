@@ -205,7 +205,7 @@ def solve(
         X, Y = to_numpy(X).astype(float), to_numpy(Y).astype(float)
         costs = partial(build_costs, X, Y, parsed, metric, p, memory_budget, checked.shares)
     known = {"points": (X, Y), "groups": parsed, "memory_budget": memory_budget}
-    # The time that costs take to be made is the user's, too.
+    # The time limit covers the computation of the costs.
     with deadline(run.solver.time_limit), _room_for_points(home, X, Y, memory_budget):
         problem = make_problem(costs, checked, parsed.names, **known)
         result = run(problem)
@@ -285,7 +285,7 @@ max_iter, time_limit, start, callback, progress :
         # Kernels are kept whatever their size: streaming would form the costs at every sweep.
         costs, known = C.double, {"memory_budget": math.inf}
     elif home is not None and solved_in_place(run.solver, checked):
-        # Sums are in double precision, which takes no copy.
+        # Sums are in double precision without a copy of the stack.
         costs = partial(Stack, C, dtype=home.xp.float64)
     else:
         costs = partial(Stack, to_numpy(C).astype(float))
@@ -475,7 +475,7 @@ def make_problem(
     adversary = checked.adversary
     if isinstance(adversary, SimplexFamily):
         adversary = adversary.having(amount_at(checked.eta, level), checked.log_prior)
-    # Where nothing costs anything every eps gives a b^T, but it has to be one.
+    # If all costs are zero, any eps > 0 has the solution a b^T: shares are taken of one.
     eps = amount_at(checked.eps, level or 1.0)
     check_eps_range(level, eps)
     marginals = checked.marginals(level or 1.0)

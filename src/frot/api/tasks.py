@@ -46,7 +46,7 @@ def run_chunks(
     with ExitStack() as stack:
         store = None
         if checkpoint is not None:
-            # Not before it is needed: it loads SQLite.
+            # Imported here, since it loads SQLite.
             from frot._base.store import open_checkpoint
 
             store = stack.enter_context(open_checkpoint(checkpoint, fingerprint()))

@@ -256,7 +256,7 @@ class Distances(Costs):
         """Bound the rounding of sums over groups, and what entries are off by."""
         relative, rows, cols = super().rounding(alpha)
         if self.shift is not None:
-            # What is left of a subtraction may be small.
+            # A difference may be small against its parts, and so may its relative accuracy.
             rows = rows + 4.0 * UNIT * float(alpha @ (self.peaks + self._shifts))
         if self.error is not None:
             rows, cols = rows + alpha @ self.error[0], cols + alpha @ self.error[1]
@@ -281,7 +281,7 @@ class Distances(Costs):
 
 def _distances(X: np.ndarray, Y: np.ndarray, metric: Any, **more: Any) -> np.ndarray:
     """Return SciPy's distances; a function of the user's may raise anything."""
-    # Loads trees and hulls too: only those who need a distance pay for it.
+    # Imported here: it loads more of SciPy than most calls need.
     from scipy.spatial.distance import cdist
 
     try:

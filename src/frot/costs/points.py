@@ -17,7 +17,7 @@ from frot.costs.protocol import Costs, Rounding
 from frot.groups.groups import Groups
 from frot.plans.plan import Plan, n_entries
 
-# What a core keeps close to itself.
+# Size of the cache of a core that blocks are made for.
 CACHE_BYTES = 1_000_000
 # Points of up to so many bytes are worked on whole: a centred copy takes no more than the
 # temporaries of many points do.
@@ -190,7 +190,7 @@ class Points(Costs):
         if mixed is None:
             return xp.zeros((*batch, n, m), dtype=self.home.dtype, device=self.home.device)
         if self._alone:
-            # Whoever mixes costs asks next what rounding may have done to them.
+            # `rounding` is asked for after every mix: the norms are kept for it.
             self._last_norms[:] = [(w.copy(), x_norms, y_norms)]
         # Rows that stay in the cache while norms are added and rounding is cut off at zero.
         large = self.home.on_host and mixed.nbytes > WHOLE_BYTES
@@ -422,7 +422,7 @@ def _independent(X: Array, Y: Array, u: Array, v: Array) -> Array:
     """Return what every feature of points costs under u v^T, (..., d)."""
     xp = Home.of(X).xp
     total_u, total_v = xp.sum(u, axis=-1)[..., None], xp.sum(v, axis=-1)[..., None]
-    # Seen from a point, a feature that is the same for all costs nothing, not what rounding leaves.
+    # Relative to a point, a constant feature costs exactly zero, without round-off.
     first = X[..., :1, :]
     mean_x, around_x = _moments(X - first, u, total_u)
     mean_y, around_y = _moments(Y - first, v, total_v)

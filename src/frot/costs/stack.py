@@ -218,7 +218,7 @@ class Stack(Costs):
         home, error, unit = self.home, self.error, unit_of(self.home)
         C, relative = home.bring(self.C), self.relative + unit
         if shift is not None:
-            # What is left of a subtraction may be small, so that errors relative to it are not.
+            # A difference may be small against its parts: errors are bounded by these.
             C = C - home.bring(shift)[:, None, None]
             off = (self.relative + 4.0 * unit) * (to_numpy(self.peaks) + np.abs(shift))
             rows, cols = error or (np.zeros(self.shape[-3:-1]), np.zeros(self.shape[-3::2]))

@@ -36,7 +36,7 @@ from frot._base.arrays import (
 from frot._base.errors import InputError, brief
 from frot._base.validate import check_count, check_finite, check_number, read_numbers
 
-# What weights of zero get of one before they are projected: a cap may need them.
+# Mass given to zero weights before a projection: under a cap some may have to be positive.
 LIFT = 1e-12
 KNOWN = "frot.Simplex(), frot.CappedSimplex(k), frot.Ellipsoid or frot.Polytope"
 
@@ -246,7 +246,7 @@ class SimplexFamily:
         if self.smooth:
             spread = xp.max(phi, axis=-1, keepdims=True) - xp.min(phi, axis=-1, keepdims=True)
             lightest = float(np.max(np.abs(to_numpy(self._prior(count)[1]))))
-            # An eta of more than the spread takes the nearer way.
+            # For eta above the spread the log1p branch is used, whose error is that of the spread.
             size = size + (2.0 + lightest) * xp.clip(2.0 * spread, None, self.eta)
             size = size + self._bonus(count)
         return 8.0 * unit_of(Home.of(phi)) * size[..., 0]

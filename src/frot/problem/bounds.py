@@ -41,8 +41,7 @@ from frot.problem.adversary import SimplexFamily
 from frot.problem.marginals import even_out
 from frot.problem.problem import Problem
 
-# Share of the mean cost that underflow may have taken from a bound, and more: no cost that matters
-# is below it, and products of smaller ones are off by less.
+# Margin for underflow, in mean costs: products that underflow are below it, and so is their error.
 FAINT = 1e-200
 
 
@@ -127,7 +126,7 @@ def cost_doubt(
     """
     if error is None:
         error = marginal_error(plan, problem.a, problem.b)
-    # Masses sum to one but for their last places, which scale all costs alike.
+    # The sum of the masses is one up to round-off, a common factor of all costs.
     doubt = plan_doubt(problem.costs, phi, plan) + (problem.mass_error + UNIT) * np.abs(phi)
     return doubt + FAINT * problem.sizes + marginal_doubt(problem, phi, error)
 
@@ -146,7 +145,7 @@ def marginal_doubt(problem: Problem, phi: np.ndarray, error: MarginalError) -> n
     filled = error.spread * (1.0 + problem.mass_error) * problem.sizes
     if problem.costs.nonnegative:
         return filled + error.level * phi
-    # Where costs of both signs cancel, what a share of the plan costs is no share of phi.
+    # With costs of both signs a share of the plan may cost more than that share of phi.
     return filled + (error.level + error.spread) * to_numpy(problem.costs.peaks)
 
 
@@ -165,10 +164,10 @@ def lower_bound(
     assert mixed is not None
     if not np.isfinite(g).all():
         g = np.zeros_like(g)
-    # Zero at the heaviest point: the others then weigh what a plan costs, and rounding goes by it.
+    # g is zero at the heaviest point, which keeps the size S, and with it the margin, small.
     g = g - g[problem.b.argmax()]
     f, least = c_transforms(mixed, g)
-    # In exact arithmetic `least` is nowhere below g; next to a far point's f it may be.
+    # In exact arithmetic `least` >= g; subtracting the large f of a far point may round below it.
     return proven_dual(problem, allowed, f, np.maximum(g, least), problem.costs.rounding(allowed))
 
 
@@ -196,7 +195,7 @@ def proven_dual(
     adversary, nonnegative = problem.adversary, problem.costs.nonnegative
     a, b = problem.a, problem.b
     gains, masses = (a * f, b * g), (a, b)
-    # Potentials far below zero may create more mass than there are numbers, and prove nothing.
+    # The masses of very negative potentials overflow: the bound is then -inf.
     with quiet():
         if problem.marginals.unbalanced:
             rows, cols = sides = problem.marginals.sides
@@ -206,7 +205,7 @@ def proven_dual(
             masses = np.maximum(rows.masses(a, f), a), np.maximum(cols.masses(b, g), b)
         value = fsum(np.concatenate(gains).tolist())
         if nonnegative and not value > 0.0:
-            # Where no cost is negative, nothing proves more than these do.
+            # With nonnegative costs f = g = 0 proves at least as much.
             value, f, g = 0.0, np.zeros_like(f), np.zeros_like(g)
         size = float(masses[0] @ np.abs(f) + masses[1] @ np.abs(g))
         slack = (8.0 * UNIT + problem.mass_error) * size
@@ -229,7 +228,7 @@ def c_transforms(mixed: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, np.ndarr
     (array([ 0., -1.]), array([0., 1.]))
     """
     f, best = np.empty(len(mixed)), np.full(mixed.shape[1], np.inf)
-    # Temporaries stay in the cache instead of being (n, m) matrices again.
+    # In blocks of rows, whose temporaries stay in the cache.
     for part in blocks(len(mixed), 8 * mixed.shape[1]):
         f[part] = (mixed[part] - g).min(axis=1)
         np.minimum(best, (mixed[part] - f[part, None]).min(axis=0), out=best)

@@ -18,7 +18,7 @@ from frot.groups.groups import Groups
 from frot.problem.adversary import GivenSet, Simplex, SimplexFamily, as_adversary
 from frot.problem.marginals import MarginalPrice, unit_mass
 
-# What is computed once, a pass over all features, from costs and weights alone.
+# Cached properties that depend on costs and weights alone: a pass over all features each.
 KNOWN = ("independent", "mean_cost", "sizes", "typical_cost")
 
 
@@ -192,12 +192,12 @@ class Problem:
         in the mean; in the median it stalls where eta is a share of the mean.
         """
         count, rng = self.shape[0], np.random.default_rng(0)
-        # Some thousand arcs tell; costs of many groups are dear.
+        # About a thousand arcs are enough for a median; fewer with many groups, as each costs O(L).
         draws = int(np.clip(200_000 // count, 32, 1024))
         rows, cols = np.flatnonzero(self.a), np.flatnonzero(self.b)
         place = rng.integers(len(rows), size=draws) * len(cols)
         place = place + rng.integers(len(cols), size=draws)
-        # Of few points every arc is drawn many times.
+        # With few points arcs are drawn repeatedly: each is computed once.
         arcs, again = np.unique(place, return_inverse=True)
         means = np.empty(len(arcs))
         for part in blocks(len(arcs), 24 * count):

@@ -64,7 +64,7 @@ def _minima(problem: Problem, alpha: np.ndarray, g: np.ndarray) -> tuple[np.ndar
     """Return the two c-transforms of g, (n,) and (m,)."""
     costs, (_, n, m) = problem.costs.double(), problem.shape
     home, least = costs.home, []
-    # Columns without weight bind nothing: they take what the others leave them.
+    # Columns without weight do not constrain f; their g is the c-transform of f.
     weights, start = home.bring(alpha), home.bring(np.where(problem.b > 0.0, g, -np.inf))
     best = None
     for part in blocks(n, 8 * m):

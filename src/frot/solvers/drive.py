@@ -108,7 +108,7 @@ class Start:
         kept = array / array.max() if problem.marginals.balanced else array
         plan = Plan.from_arcs(*Plan(kept[np.ix_(rows, cols)]).arcs(), problem.shape[1:])
         if not problem.marginals.balanced:
-            # How much mass it moves is part of a plan there.
+            # Without fixed marginals the plan's total mass matters and is kept.
             return cls(plan=plan)
         return cls(plan=round_plan(plan, problem.a, problem.b))
 
@@ -319,10 +319,10 @@ def drive(
                         show(now)
                     rounded += mostly_rounding(known.upper, known.lower)
                 answer = callback(now) if callback is not None else None
-                # So many steps may find better numbers once the interval is mostly rounding.
+                # Once the interval is mostly rounding, 15 more steps may still narrow it.
                 if now.gap <= tol or rounded >= 15:
                     break
-                # Whatever else a callback happens to return does not stop a run.
+                # Only a bool stops the run, not any other truthy value a callback returns.
                 if isinstance(answer, bool | np.bool_) and answer:
                     status = Status.STOPPED
                     break
@@ -373,7 +373,7 @@ def drive(
         **problem.owed,
     )
     result = result if view is None else view.result(result)
-    # The paper's algorithm is a number of steps, and without a tolerance no more was asked for.
+    # With tol = 0 a fixed number of the paper's steps was asked for: no warning at max_iter.
     as_asked = keep_last and tol == 0.0 and status is Status.MAX_ITER
     if status not in (Status.CONVERGED, Status.INTERRUPTED) and not as_asked:
         warn_unfinished(result, tol)
@@ -442,7 +442,7 @@ def first_bounds(problem: Problem) -> Offer:
     marginals, (_, n, m) = problem.marginals, problem.shape
     rows, cols, mass = fill(*problem.shares)
     if marginals.unbalanced:
-        # What has to be kept is, and no more is moved.
+        # A side that is kept gets its whole mass; if none is, nothing is moved.
         sides = ((marginals.tau_a, problem.a), (marginals.tau_b, problem.b))
         mass = mass * max(float(side.sum()) if tau == np.inf else 0.0 for tau, side in sides)
     _, alpha = problem.adversary.best(problem.independent)

@@ -165,7 +165,7 @@ class FrankWolfe(Solver):
     def complete(self, problem: Problem, result: Result) -> Result:
         """The result knows how far off proposition 3 says it may be."""
         costs, eta = problem.costs, problem.adversary.eta
-        # A mixture is best only to some accuracy, and so is what Sinkhorn or a time limit leaves.
+        # Mixture weights are optimal to a tolerance only, and so are Sinkhorn's plans.
         exact = isinstance(self.oracle, NetworkSimplex) and self.step != "fully_corrective"
         whole = result.status is not Status.TIME_LIMIT and problem.marginals.balanced
         if exact and whole and costs.nonnegative and eta > 0.0:
@@ -394,10 +394,10 @@ def _largest_eigenvalue(costs: Costs, passes: int = 8, accuracy: float = 1e-3) -
         if top == 0.0:
             return 0.0
         bound = min(bound, float((image / v).max()))
-        # Rayleigh's quotient is below it.
+        # The Rayleigh quotient is a lower bound of the eigenvalue.
         if bound <= (1.0 + accuracy) * float(v @ image) / float(v @ v):
             break
-        # Groups that cost nothing keep a little, since v has to stay positive.
+        # Entries of groups with zero cost are raised: v has to stay positive.
         v = np.maximum(image / top, 1e-9)
     return bound
 
@@ -468,7 +468,7 @@ class _Mixture:
 
     def step(self) -> bool:
         """Take one predictor-corrector step; False if nothing moves any more."""
-        # A slack that rounds to zero leaves no direction: that is looked for, not warned of.
+        # A slack that rounds to zero gives a non-finite direction, which is checked for below.
         with quiet():
             return self._step()
 

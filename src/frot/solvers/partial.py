@@ -183,7 +183,7 @@ class Partial:
             return cls._of_mass(problem, problem.marginals.mass)
         marginals, a, b = problem.marginals, problem.a.tolist(), problem.b.tolist()
         kept_a, kept_b = marginals.tau_a == inf, marginals.tau_b == inf
-        # What a dummy weighs: all that may come to it, or what is left where the other is kept.
+        # Weight of a dummy: the mass of the other side, or what that side leaves if it is kept.
         row = [*b, *(-x for x in a)] if kept_a else b
         col = [*a, *(-x for x in b)] if kept_b else a
         tau_a = None if kept_a or fsum(col) <= 0.0 else marginals.tau_a
@@ -196,7 +196,7 @@ class Partial:
         """Add dummies that take what is beyond the mass."""
         a, b = np.minimum(problem.a, mass), np.minimum(problem.b, mass)
         row, col = [*b.tolist(), -mass], [*a.tolist(), -mass]
-        # What is left of a side beyond its mass may be rounding.
+        # The difference of a side's sum and the mass may be round-off.
         tau_a = 0.0 if fsum(col) > 8.0 * UNIT * mass else None
         tau_b = 0.0 if fsum(row) > 8.0 * UNIT * mass else None
         corner = 0.0 if problem.costs.nonnegative else float(problem.costs.peaks.max())
@@ -271,7 +271,7 @@ class Partial:
             error = MarginalError(error.spread + 8.0 * unit, error.level + 4.0 * unit)
             doubt = cost_doubt(self.whole, upper.plan, upper.phi, error)
             bound = float(self.whole.adversary.upper(upper.phi, doubt))
-            # A mass that is that of a side but for rounding was taken for it.
+            # A mass equal to a side's sum up to round-off was set to it.
             scaled = 16.0 * UNIT * max(abs(bound), float(np.abs(upper.phi).max()))
             upper = replace(upper, bound=bound + scaled)
         if lower is not None:

@@ -83,7 +83,7 @@ def _transformed(
             shares = np.exp((least[:, None] - reduced) / eps) @ weights
             least = least - eps * np.log(np.maximum(shares, UNIT * weights.min()))
         potential[part] = least
-    # A user's metric may be infinite where it has no say.
+    # A user's metric may be infinite at points without weight.
     return np.where(np.isfinite(potential), potential, 0.0)
 
 

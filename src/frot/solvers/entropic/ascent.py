@@ -178,7 +178,7 @@ class Ascent:
 
     def tighten(self, tol: float) -> None:
         """Sweep for another gap from now on."""
-        # Sweeps that get closer than rounding does are for nothing.
+        # The goal of sweeps is not below round-off.
         self.tol = max(tol, self.engine.noise)
         self.floor = max(0.1 * tol, self.engine.noise)
 
@@ -243,8 +243,8 @@ class Ascent:
         self.mirror_steps += 1
         if self.alone:
             if point.work == 0:
-                # Nothing was swept, and all the same it is not close enough: points that are far
-                # off pay more for their mass than others.
+                # The error met its goal without a sweep, yet the gap did not: misplaced mass of
+                # far points costs more than the mean cost.
                 self.floor = max(0.3 * self.floor, noise)
             self.closeness = Closeness(0.3 * self.closeness.share, self.floor)
         else:
@@ -256,7 +256,7 @@ class Ascent:
             mirror_step(problem, point.alpha, point.phi, self.length), point.g, self.closeness
         )
         rise, unseen = ahead.dual - point.dual, noise * xp.abs(point.dual)
-        # What the dual cannot tell for rounding the gap does, or steps grow until they overshoot.
+        # Where round-off hides changes of the dual the gap decides, or steps would overshoot.
         closer = gaps(xp, ahead) <= gap
         rose = (rise > unseen) | ((rise >= -unseen) & closer)
         self.point = select(xp, rose, ahead, point)

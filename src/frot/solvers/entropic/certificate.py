@@ -118,13 +118,13 @@ def certify(engine: Engine, alpha: Array, g: Array, point: Point | None = None) 
     """
     engine = engine.prover
     problem, xp, dtype = engine.problem, engine.problem.home.xp, engine.problem.home.dtype
-    # Only weights that the adversary may choose prove anything.
+    # A bound needs weights inside the adversary's set.
     given, alpha = alpha, problem.adversary.project(xp.astype(alpha, dtype))
     g = xp.astype(g, dtype)
-    # A search that ran out of range proves no less than one that has not begun.
+    # Non-finite potentials are replaced by zero.
     g = xp.where(xp.isfinite(g), g, xp.zeros_like(g))
     if not problem.unbalanced:
-        # The constant that f and g share costs digits: on average, g is zero.
+        # A constant common to f and -g costs digits: g is centred.
         g = g - xp.vecdot(problem.b, g)[:, None]
     passes, first = engine.passes(alpha), None
     if point is not None and bool(xp.all(alpha == given)):
@@ -183,7 +183,7 @@ def balanced_objective(engine: Engine, passes: Passes, alpha: Array, first: Firs
     columns, ones = problem.over_b(first.masses), xp.ones_like(b)
     thin = 1.0 / xp.maximum(columns, ones)
     rows, phi = passes.second(first, thin)
-    # Rounding may leave rows or columns too heavy still: all shrink alike.
+    # Round-off may leave rows or columns above their weights: the plan is scaled down.
     columns = columns * thin
     excess = xp.maximum(xp.max(rows, axis=1), xp.max(columns, axis=1))
     weight = 1.0 / xp.maximum(excess, ones[:, 0])[:, None]
@@ -210,7 +210,7 @@ def unbalanced_objective(
     if problem.cols is None:
         columns = problem.over_b(first.masses)
         thin = 1.0 / xp.where(columns > 0.0, columns, thin)
-        # A column that got nothing cannot be scaled to what it has to keep.
+        # An empty column cannot be scaled to its weight.
         lost = xp.any((problem.b > 0.0) & ~(first.masses > 0.0), axis=1)
         empty = xp.where(lost, xp.inf + empty, empty)
     ratio, phi = passes.second(first, thin)
@@ -242,7 +242,7 @@ def _interval(
     upper = adversary.upper(phi, doubt) + extra + off
     dual, error = objective.dual - off, adversary.reward_error(alpha)
     if engine.costs.nonnegative:
-        # Potentials of zero prove zero.
+        # With nonnegative costs the potentials f = g = 0 prove zero.
         dual = xp.maximum(dual, 0.0 * dual)
     lower = dual + adversary.reward(alpha) - error
     return Certificate(

@@ -72,7 +72,7 @@ class KernelSweeps(Sweeps):
         # Scalings beyond this are absorbed into potentials: a kernel has lost what is below its
         # smallest number, next to nothing times this.
         self.bound = 1e60 if home.dtype == home.xp.float64 else 1e15
-        # Points without weight are lent next to none, and so have a potential like any other.
+        # Points without weight get a tiny one, so that their potentials are defined.
         a, b = _lifted(problem, problem.a), _lifted(problem, problem.b)
         self.lent_rows, self.lent_cols = a is not problem.a, b is not problem.b
         self.a, self.b = self.inside(a), self.inside(b)
@@ -496,7 +496,7 @@ class DenseEngine(Engine):
         g, left = xp.zeros_like(problem.b), limit
         while left > 0 and bool(xp.any(level > eps)):
             state = self.begin(alpha, g, replace(problem, eps=level))
-            # On the way no better than roughly.
+            # Intermediate values of eps are solved roughly.
             left -= sweep_to(state, 1e-2, left)
             g = state.outside(state.settle()[1])
             # A kernel for the last bit of the way costs a small problem 8 % and saves nothing.

@@ -120,7 +120,7 @@ class Momentum:
                 rate = (seen + q) ** 2 / (seen * (1.0 + q) ** 2)
                 root = self._pick(rate < 1.0, 1.0 - rate, 0.0 * q) ** 0.5
             better = (1.0 - root) / (1.0 + root)
-            # Fast as it is, or not in the linear regime yet: leave those alone.
+            # No momentum for members that contract fast, or not linearly yet.
             slow = (seen > 0.5) & (seen < 1.0)
             # What is not a number has not fallen; `~` is deprecated for Python's own bools.
             grew = (q > 0.0) & ((error < last) ^ True)
@@ -238,7 +238,7 @@ def _sweep_to(state: Sweeps, tol: Array | Closeness, limit: int) -> int:
         aim = _aim(state, tol, error)
         if state.holds(error <= aim):
             break
-        # Here and between the blocks of a streamed pass: nothing else looks at the clock.
+        # The deadline is checked here and between the blocks of a streamed pass.
         check_deadline()
         count = min(state.until_look(error, sweeps, aim), limit - sweeps - renewed)
         for _ in range(count):
@@ -261,7 +261,7 @@ def _aim(state: Sweeps, tol: Array | Closeness, error: Array) -> Array:
     """Return the mass that may be in wrong columns, in the shape of the error."""
     if not isinstance(tol, Closeness):
         return state.number(tol)
-    # Values are hardly more than the scale of costs: far off, they need not be looked at.
+    # |dual| is at most about the scale: far from the goal it need not be computed.
     if not state.holds(error <= 2.0 * tol.share):
         return tol.share
     return state.number(tol.of(state.problem, state.dual()))

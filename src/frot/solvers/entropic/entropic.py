@@ -31,7 +31,7 @@ from frot.solvers.entropic.kernel import Gibbs
 from frot.solvers.entropic.point import distances
 from frot.solvers.entropic.stream import StreamEngine
 
-# Beyond this accuracy single precision cannot be trusted to lead the way.
+# For tolerances below this the search runs in double precision from the start.
 SINGLE_TO = 2e-5
 
 

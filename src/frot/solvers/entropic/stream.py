@@ -358,7 +358,7 @@ class StreamSweeps(Sweeps):
         if moved is None:
             return 0
         self.go_to(ahead + moved, ahead + moved)
-        # What is slow now is something else.
+        # Moving clusters did not help: slow convergence has another cause.
         self.errors = [self.error()]
         self.momentum = Momentum(window=self.window)
         self.momentum.begin(self.errors[0], sweeps)
@@ -367,7 +367,7 @@ class StreamSweeps(Sweeps):
     def _slow(self, error: float) -> bool:
         """Whether sweeps are slow, and moving clusters has helped if it was tried."""
         self.errors.append(error)
-        # Where it has helped before, one slow sweep says enough.
+        # After a success, one slow sweep is enough to move clusters again.
         window = self.window if self.error_before == float("inf") else 1
         if not self.moving_helps or len(self.errors) <= window:
             return False

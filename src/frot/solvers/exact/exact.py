@@ -145,7 +145,7 @@ def interior_point(problem: Problem, start: Start, tol: float) -> Iterator[Offer
                 upper = vertex[0]
                 gap = problem.gap(lower.bound, upper.bound)
         yield Offer(upper, lower)
-        # Let in, or solve what there is more closely; stop where that is not to be had.
+        # Enter violated arcs and groups, or solve the restricted problem more closely.
         if state.enter(reduced, upper, lower):
             target = 0.2 * gap
         elif moved:
@@ -153,7 +153,7 @@ def interior_point(problem: Problem, start: Start, tol: float) -> Iterator[Offer
             # half of it, until they lost their digits.
             target = max(0.01 * min(gap, inner_gap), 0.5 * tol)
         else:
-            # Steps have lost their digits: the adversary's answer to the best plan has not.
+            # Steps no longer progress: the adversary's answer to the best plan may prove more.
             if not unbalanced:
                 answer = problem.adversary.best(upper.phi)[1] if vertex is None else vertex[1]
                 yield lower_at(problem, answer)
@@ -196,7 +196,7 @@ class Restricted:
         """Whether it is time to price."""
         misplaced = self.interior.infeasibility()
         if self.interior.unbalanced and misplaced <= 1e-3:
-            # Any plan is feasible where mass may go, and bounds see what is not right yet.
+            # Any plan is feasible in the unbalanced problem; the bounds account for its marginals.
             misplaced = 0.0
         gap = self.gap()
         # Mass that is still misplaced when the gap is all but closed is round-off, and stays.
@@ -252,7 +252,7 @@ class Restricted:
         if len(groups) == 0 or len(groups) > 120:
             return None
         try:
-            # Before steps have come far, those that seem to carry mass may not admit a plan.
+            # Early on, the arcs that seem to carry mass may not admit a feasible plan.
             vertex = self._program(groups, inside.x > inside.z)
             vertex = vertex or self._program(groups, inside.x > 0.0)
         except SolverError:
@@ -276,11 +276,11 @@ class Restricted:
     def _violated_groups(self, upper: Upper) -> np.ndarray:
         if len(self.groups) == len(upper.phi):
             return np.empty(0, dtype=np.intp)
-        # Whoever costs more than the k-th would be among the worst.
+        # A group outside that costs more than the k-th largest inside is violated.
         last = len(self.groups) - self.problem.adversary.k
         level = np.partition(upper.phi[self.groups], last)[last]
         outside = np.setdiff1d(np.arange(len(upper.phi)), self.groups, assume_unique=True)
-        # Groups just under the level will be over it when the plan moves: take them too.
+        # Groups just below the level are likely to be violated by the next plan: they enter too.
         close = outside[upper.phi[outside] > level - 0.01 * abs(level)]
         over = outside[upper.phi[outside] > level * (1.0 + 1e-12)]
         if len(over) == 0:

@@ -89,7 +89,7 @@ class Interior:
 
     def __post_init__(self) -> None:
         self.index()
-        # What is factored, from step to step.
+        # The Newton matrix, allocated once.
         self._room = np.empty((0, 0))
         self._short_steps = 0
         count = len(self.alpha)
@@ -176,7 +176,7 @@ class Interior:
         Steps that stay short mean a point too close to the boundary: it is moved inside again,
         further each time.
         """
-        # Where digits run out numbers become infinite or NaN: that is looked for, not warned of.
+        # Near the limit of precision values become infinite or NaN, which is checked for.
         with np.errstate(all="ignore"):
             moved = self._step()
         short = moved and max(self.lengths) < 0.1
@@ -300,7 +300,7 @@ class Interior:
         centres = self.row_sums(self.costs * flow) / row_flow
         centred = self.costs - np.take(centres, self.rows, axis=1)
         give = (self._owed(0)[1], self._owed(1)[1]) if self.unbalanced else (0.0, 0.0)
-        # Of a row's flow, what it gives itself instead of passing it on: nothing where it is kept.
+        # Share of a row's diagonal that is its own (tau): zero if its marginal is kept.
         loose = give[0] / (row_flow + give[0])
         firm_flow, row_flow = row_flow, row_flow + give[0]
         weighted = centred * flow
@@ -311,7 +311,7 @@ class Interior:
         np.einsum("ii->i", groups)[:] += self._stiffness()
         degree = coupling.degree
         if self.unbalanced:
-            # Without a subtraction still: what is loose is added where it was taken off.
+            # Formed without a subtraction: the rows' own share is added to the diagonal.
             degree = degree + give[1] + self.col_sums(flow * np.take(loose, self.rows))
             passed = flow * np.take(centres * loose, self.rows, axis=1)
             cross -= self.col_sums(passed)
@@ -321,7 +321,7 @@ class Interior:
         # matrix is all but singular there. The sum of alpha is known: weighing it in is free.
         self._sum_weight = float(groups.diagonal().min())
         groups += self._sum_weight
-        # A column whose only arc is its row's only one, too, has no say: its potential stays.
+        # A column whose only arc is its row's only arc is decoupled: its potential is held.
         alone = degree == 0.0
         degree = np.where(alone, self.col_sums(flow)[others], degree)
         diagonal = np.concatenate([degree, groups.diagonal()])

@@ -189,7 +189,7 @@ def _feasible_arcs(problem: Problem, sweeps: Sweeps, unit: float) -> np.ndarray:
     a, b, m = problem.a, problem.b, problem.shape[2]
     if not float(sweeps.mixed.max()) <= FORBIDDEN * unit:
         rows, cols, mass = NetworkSimplex()(sweeps.mixed, a, b).plan.arcs()
-        # What carries the rounding of the weights from one pair to the next may cost anything.
+        # Arcs that only carry round-off of the weights may have any cost.
         some = mass > (len(a) + len(b)) * UNIT * np.minimum(a[rows], b[cols])
         return rows[some] * m + cols[some]
     by_f, by_g = np.argsort(sweeps.f, kind="stable"), np.argsort(-sweeps.g, kind="stable")
@@ -225,7 +225,7 @@ def first_groups(problem: Problem, alpha: np.ndarray, most: int = 400) -> np.nda
         return np.arange(count)
     order = np.lexsort((-problem.independent, -alpha))
     worth = int((alpha >= 1e-8 * alpha.max()).sum())
-    # Where k groups share the weight at least, they have to have a choice.
+    # With a cap of 1/k the weights need more than k groups to vary.
     least = 2 * problem.adversary.k
     return np.sort(order[: max(min(max(worth, FEW_GROUPS), most), least)])
 

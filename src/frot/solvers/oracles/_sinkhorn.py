@@ -77,10 +77,10 @@ class Sinkhorn:
         if start is None:
             point = engine.start(alpha, self.tol, self.max_iter)
         else:
-            # A warm start is worth more than coming down from a large eps.
+            # With a warm start the sweeps begin at the final eps.
             point = engine.sweep(alpha, home.bring(start)[None, ...], self.tol, self.max_iter)
         converged = bool(to_numpy(point.error)[0] <= self.tol)
-        # In the kernel's place: nobody needs that any more.
+        # Written into the kernel's memory, which is not needed afterwards.
         plan = point.kernel
         plan *= point.left[:, :, None]
         plan *= point.right[:, None, :]

@@ -88,7 +88,7 @@ class NetworkSimplex:
         rows = where // m
         plan = Plan.from_arcs(rows, where - m * rows, flow.plan.ravel()[where], (n, m))
         more_f, more_g = flow.f, flow.g
-        # Points without weight are no part of POT's tree: they get what the others leave them.
+        # Points without weight are outside POT's tree: their potentials are c-transforms.
         rows_left, cols_left = a == 0.0, b == 0.0
         if rows_left.any() or cols_left.any():
             more_g[cols_left] = (reduced - more_f[:, None])[~rows_left][:, cols_left].min(axis=0)
