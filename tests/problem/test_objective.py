@@ -10,7 +10,7 @@ import pytest
 from scipy.special import logsumexp
 
 import frot
-from frot import FrankWolfe, NetworkSimplex, Result, Sinkhorn
+from frot import FrankWolfe, NetworkSimplex, Result, Sinkhorn, solvers
 from frot._base.arrays import to_numpy
 from tests.libraries import FOREIGN, Library
 from tests.reference import quiet
@@ -97,7 +97,15 @@ SOLVERS: dict[str, tuple[dict[str, Any], bool]] = {
         for step in STEPS
     },
     "simplex, no eta": ({"solver": FrankWolfe()}, False),
+    "cutting set": ({"solver": "cutting_set"}, False),
 }
+
+
+def test_every_solver_of_the_registry_is_here():
+    asked = [options.get("solver", "exact") for options, _ in SOLVERS.values()]
+    used = {type(solvers.SOLVERS.get(name, name)) for name in asked if isinstance(name, str)}
+    used |= {type(solver) for solver in asked}
+    assert {type(solver) for solver in solvers.SOLVERS.values()} <= used
 
 
 @pytest.mark.parametrize("a", [A, HOLES], ids=["", "holes"])
