@@ -6,14 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+from scipy.special import logsumexp, xlogy
 
 import frot
 from frot import Simplex
 from frot._base.arrays import Home
 from frot.costs.points import Points
 from frot.costs.stack import Stack
-from frot.solvers.entropic.certificate import kernel_pass
+from frot.solvers.entropic.certificate import (
+    balanced_objective,
+    kernel_pass,
+    unbalanced_objective,
+)
 from frot.solvers.entropic.dense import DenseEngine
 from frot.solvers.entropic.entropic_problem import EntropicProblem
 
@@ -106,3 +110,57 @@ def test_a_light_column_far_away_gets_what_it_weighs(eps):
     b = np.array([0.9926262469828404, 0.007373753017159583])
     found = frot.solve_costs(costs, b=b, eps=eps)
     assert found.plan.sum(axis=0) == pytest.approx(b, rel=16.0 * UNIT, abs=0.0)
+
+
+def kl(x: np.ndarray, y: np.ndarray) -> float:
+    """The divergence of masses of any sums: sum x log(x / y) - x + y."""
+    return float((xlogy(x, x / y) - x + y).sum())
+
+
+@pytest.mark.parametrize("b", [np.full(5, 0.2), np.array([0.1, 0.3, 0.2, 0.25, 0.15])])
+def test_a_rough_plan_is_shrunk_filled_and_charged_for_its_entropy(b: np.ndarray):
+    """The upper bound of `docs/proofs.md`, of potentials that are far from optimal."""
+    engine, g = engine_of(b), np.array([[0.2, -0.1, 0.05, 0.0, -0.15]])
+    passes = engine.passes(ALPHA)
+    first = passes.first(g - b @ g[0])
+    found = balanced_objective(engine, passes, ALPHA, first)
+    f, product = first.f[0], np.outer(A, b)
+    plan = product * np.exp((f[:, None] + first.g[0] - MIXED) / EPS)
+    plan *= 1.0 / np.maximum(plan.sum(axis=0) / b, 1.0)
+    u, v = (np.maximum(w - plan.sum(axis=i), 0.0) for w, i in ((A, 1), (b, 0)))
+    t = 1.0 - plan.sum()
+    assert t > 0.1
+    whole = plan + np.outer(u, v) / t
+    assert np.outer(found.left[0], found.right[0]) == pytest.approx(whole - plan, abs=1e-15)
+    assert found.phi[0] == pytest.approx((COSTS * whole).sum(axis=(1, 2)), rel=1e-12)
+    parts = t * kl(u / t, A) + t * kl(v / t, b) - (1.0 - t) * np.log(1.0 - t)
+    expected = EPS * (float(xlogy(plan, plan / product).sum()) + parts)
+    assert found.extra[0] == pytest.approx(expected, rel=1e-10)
+    assert found.extra[0] >= EPS * kl(whole, product)
+    assert found.dual[0] == pytest.approx(A @ f + b @ first.g[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("tau", [(0.7, 0.4), (0.7, np.inf)], ids=["both", "rows"])
+def test_a_rough_plan_pays_for_what_it_does_not_keep(tau: tuple[float, float]):
+    a, b = 2.0 * A, np.array([0.1, 0.3, 0.2, 0.25, 0.15])
+    problem = EntropicProblem.of(
+        Home.of(COSTS), a[None], b[None], Simplex(), EPS, np.full((1, 3), 0.5), tau=tau
+    )
+    engine = DenseEngine(Stack(COSTS[None]), problem)
+    passes = engine.passes(ALPHA)
+    first = passes.first(np.array([[0.2, -0.1, 0.05, 0.0, -0.15]]))
+    found = unbalanced_objective(engine, passes, ALPHA, first)
+    f, g, product = first.f[0], first.g[0], np.outer(a, b)
+    plan = product * np.exp((f[:, None] + g - MIXED) / EPS)
+    # The damped softmin: rows weigh what their potential lets them keep.
+    assert plan.sum(axis=1) == pytest.approx(a * np.exp(-f / 0.7), rel=1e-12)
+    dual = -0.7 * float(a @ np.expm1(-f / 0.7)) - EPS * float(plan.sum() - product.sum())
+    dual += float(b @ g) if np.isinf(tau[1]) else -0.4 * float(b @ np.expm1(-g / 0.4))
+    assert found.dual[0] == pytest.approx(dual, rel=1e-10)
+    if np.isinf(tau[1]):
+        plan *= b / plan.sum(axis=0)
+    rows, cols = plan.sum(axis=1), plan.sum(axis=0)
+    price = 0.7 * kl(rows, a) + (0.0 if np.isinf(tau[1]) else 0.4 * kl(cols, b))
+    assert found.rows[0] == pytest.approx(rows, rel=1e-12)
+    assert found.cols[0] == pytest.approx(cols, rel=1e-12)
+    assert found.extra[0] == pytest.approx(EPS * kl(plan, product) + price, rel=1e-10)
