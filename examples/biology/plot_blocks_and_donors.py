@@ -67,9 +67,7 @@ cells = pd.DataFrame(
     columns=[f"g{i}" for i in range(1000)],
 )
 p_cells, q_cells = FROTSelector(plan=False).fit(cells, state).p_values
-print(
-    f"cells as samples: {(q_cells <= 0.05).sum()} of 1,000 genes have q <= .05, and all are wrong"
-)
+print(f"cells as samples:  q <= .05 for {(q_cells <= 0.05).sum()} of 1,000 genes, all wrong")
 
 # %%
 # The block is refused, with the way out.
@@ -85,7 +83,7 @@ except frot.InputError as error:
 means = cells.groupby(donor).mean()
 of_donor = pd.Series(state, index=donor).groupby(level=0).first()
 p_donors, q_donors = FROTSelector(plan=False).fit(means, of_donor.loc[means.index]).p_values
-print(f"donors as samples: {(q_donors <= 0.05).sum()} genes have q <= .05")
+print(f"donors as samples: q <= .05 for {(q_donors <= 0.05).sum()} of 1,000 genes")
 
 # %%
 # p-values of genes that do not differ should be uniform: a flat histogram at the dashed line.

@@ -446,7 +446,7 @@ def draw_strips(strips: Sequence[Strip]) -> Figure:
         axes.tick_params(axis="x", length=0)
         axes.tick_params(axis="y", labelsize=7.5)
         axes.locator_params(axis="y", nbins=5)
-        axes.set_title(plain(shorten(strip.title, 18)), loc="left", fontsize=9.5, pad=14)
+        axes.set_title(plain(shorten(strip.title, 16)), loc="left", fontsize=9.5, pad=14)
         axes.annotate(
             strip.note, (0, 1), xycoords="axes fraction", xytext=(0, 4),
             textcoords="offset points", fontsize=7.5, color="#666666",
@@ -664,7 +664,7 @@ def plot_pathways(test: PathwayTest, rows: int = 20) -> Figure:
     names = [plain(shorten(test.names[group], 44)) for group in order]
     axes.set_yticks(range(len(order)), names, fontsize=8.5)
     axes.set_ylim(max(len(order), 3) - 0.4, -0.6)
-    axes.set_xlim(1.05 * min(0.0, float(scores[order].min(initial=0.0))), 1.32 * far)
+    axes.set_xlim(1.05 * min(0.0, float(scores[order].min(initial=0.0))), 1.42 * far)
     axes.set_xlabel("score: standard deviations above permuted labels")
     tidy(axes)
     axes.tick_params(axis="y", length=0, labelsize=8.5)

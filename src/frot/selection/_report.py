@@ -329,11 +329,11 @@ def pathway_table(test: PathwayTest) -> PageTable:
     add("score", test.score[order], ".2f")
     add("up in", [test.up_in[group] for group in order], kind="text", short=True)
     if len(set(test.contrast)) > 1:
-        add("comparison", [test.contrast[group] for group in order], kind="text", short=True)
+        add("comparison", [test.contrast[group] for group in order], kind="text")
     add("size", test.groups.sizes[order], ".0f")
     add("p", test.p_competitive[order], ".2g", first="ascending")
     add("q", test.q_competitive[order], ".2g", first="ascending")
-    add("q self-contained", test.q_self_contained[order], ".2g", first="ascending")
+    add("q self", test.q_self_contained[order], ".2g", first="ascending")
     edges = []
     for group in order:
         genes = [test.feature_names[column] for column in test.edges[group]]
@@ -343,7 +343,7 @@ def pathway_table(test: PathwayTest) -> PageTable:
     same = [
         f"{name} ({share:.0%})" if name else "" for name, share in (like[index] for index in order)
     ]
-    add("much the same as", same, kind="text")
+    add("same as", same, kind="text")
     marked = set(np.flatnonzero(test.q_competitive[order] <= LEVEL).tolist())
     return _page_table(columns, "Sets by their test", "ranking", search="set names", marked=marked)
 
