@@ -158,14 +158,14 @@ def _solve(asked: Three, before: Divergence | None) -> Divergence:
     single = single and weights.smooth
     engines = []
     for part, cost in zip(asked, costs, strict=True):
-        # Weights are given: what they earn besides costs is added once, and not by the terms.
-        terms = EntropicProblem.of(
+        # Weights are given: their entropy is added once, not by each of the three terms.
+        problem = EntropicProblem.of(
             home, *cost.weights, simplex_of(first.k, 0.0, None), cost.eps, cost.means,
             symmetric=cost.symmetric, tau=cost.prices,
         )  # fmt: skip
-        search = cost.costs.single() if single and terms.single_safe else cost.costs
+        search = cost.costs.single() if single and problem.single_safe else cost.costs
         kind = DenseEngine if part.fits_memory else StreamEngine
-        engines.append(kind(search, terms.to(search.home), cost.costs))
+        engines.append(kind(search, problem.to(search.home), cost.costs))
     ascent = SharedAscent(engines, weights, first.tol)
     ascent.start(None if before is None else before.start)
     ascent.run(first.max_iter)
@@ -173,12 +173,13 @@ def _solve(asked: Three, before: Divergence | None) -> Divergence:
     ascent.look_again()
     ascent.run(first.max_iter - ascent.steps)
     state = ascent.state
-    one, two, three = (
+    between, of_x, of_y = (
         _term(engine, cost.true, point, first.tau is not None)
         for engine, cost, point in zip(ascent.engines, costs, state.points, strict=True)
     )
     kl = torch.special.xlogy(state.alpha, state.alpha / weights.prior).sum(1)
-    return Divergence(state.alpha, kl, (one, two, three), ascent.step, ascent.off(), ascent.steps)
+    terms = (between, of_x, of_y)
+    return Divergence(state.alpha, kl, terms, ascent.step, ascent.off(), ascent.steps)
 
 
 def _term(engine: Engine, true: Costs, point: Point, unbalanced: bool) -> SolvedAt:
