@@ -159,6 +159,22 @@ def test_amounts_beside_which_costs_are_rounding_are_refused(option):
         lambda: frot.solve(X, X + 1.0, **large),
         lambda: frot.solve_costs(np.ones((2, 4, 4)), **large),
         lambda: frot.solve_batch(X[None], X[None] + 1.0, eps=0.1, **large),
+        *([lambda: frot.two_sample_test(X, X + 1.0, permutations=19, **large)] * (option == "eta")),
     ):
         with pytest.raises(frot.InputError, match=rf"^{option}: 1e\+\d\d is too large"):
             call()
+
+
+@pytest.mark.parametrize("debias", [False, True])
+@pytest.mark.parametrize("option", ["eta", "eps", "tau"])
+def test_the_loss_refuses_amounts_beside_which_costs_are_rounding(option, debias):
+    torch = pytest.importorskip("torch")
+    from frot.torch import FRWDLoss
+
+    x = torch.as_tensor(np.random.default_rng(0).normal(size=(4, 3)))
+    large: dict[str, Any] = {option: 1e308}
+    loss = FRWDLoss([1, 2], debias=debias, **large)
+    with pytest.raises(
+        frot.InputError, match=rf"^{option}: 1e\+308 is too large to see costs of x"
+    ):
+        loss(x, x + 1.0)

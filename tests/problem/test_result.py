@@ -170,7 +170,10 @@ def test_the_summary_says_what_a_methods_section_needs(tmp_path):
         ):  # fmt: skip
             assert part in text
         assert each.to_dict()["metric"] == "cityblock"
-    assert "costs as given" in frot.solve_costs(np.eye(2)[None]).summary()
+    one = frot.solve_costs(np.eye(2)[None])
+    assert "costs as given" in one.summary()
+    assert "2 to 2 points in 1 group\n" in one.summary()
+    assert "2 to 2 points in 1 group<" in one._repr_html_()
 
 
 POINTS = np.random.default_rng(0).normal(size=(6, 4))

@@ -501,6 +501,19 @@ def test_points_that_are_all_the_same(eps, debias):
     assert float(x.grad.abs().max()) < 1e-12
 
 
+@pytest.mark.parametrize("debias", [False, True])
+def test_the_result_says_what_was_asked_for(debias):
+    x, y = points()
+    loss = FRWDLoss(GROUPS, eta=0.1, eps=0.05, metric="euclidean", gradient_tol=0.02, debias=debias)
+    loss(x, y)
+    result = loss.result
+    # The gap that was asked for is that of the gradient, whatever the search aimed at.
+    assert result.status is frot.Status.CONVERGED
+    assert result.gap <= result.tol == 0.02
+    for part in ("metric euclidean", "eps 0.05", "FRWDLoss(gradient_tol=0.02", "tol 0.02 of the"):
+        assert part in result.summary()
+
+
 def test_non_convergence_is_seen_at_the_callers_line():
     x, y = points(15, (3,))
     x[2] *= 5.0

@@ -227,7 +227,7 @@ def run_batch(
         home=home,
         metric=metric,
         adversary=adversary.describe(),
-        tol=work.tol,
+        tol=work.aim.proven,
     )
 
 

