@@ -15,6 +15,7 @@ from frot.costs.points import Points
 from frot.costs.stack import Stack
 from frot.solvers.entropic.certificate import (
     balanced_objective,
+    certify,
     kernel_pass,
     unbalanced_objective,
 )
@@ -138,6 +139,20 @@ def test_a_rough_plan_is_shrunk_filled_and_charged_for_its_entropy(b: np.ndarray
     assert found.extra[0] == pytest.approx(expected, rel=1e-10)
     assert found.extra[0] >= EPS * kl(whole, product)
     assert found.dual[0] == pytest.approx(A @ f + b @ first.g[0], rel=1e-12)
+    assert found.size[0] == abs(found.extra[0])
+    # The constants of `docs/proofs.md`: six units a score, 8 + (n + m) / 2 a sum, L + 4 a mixture.
+    masses = np.maximum(first.masses[0], b)
+    carried = A @ np.abs(f) + 2.0 * masses @ np.abs(first.g[0])
+    mass = masses.sum() + 1.0
+    scores = 6.0 * (carried + EPS * (2.0 * mass + masses @ np.abs(np.log(b))))
+    sums = 2.0 * (8.0 + 12.0 / 2.0) * (carried + EPS * mass + found.size[0])
+    shares = (3.0 + 4.0 + 6.0) * (carried + found.size[0])
+    rounding = passes.rounding()
+    assert not np.any(rounding.rows)
+    assert not np.any(rounding.cols)
+    shares += float(np.squeeze(rounding.relative)) / UNIT * (carried + found.size[0])
+    slack = certify(engine, ALPHA, g).slack[0]
+    assert slack == pytest.approx(UNIT * (scores + sums + shares), rel=1e-9, abs=0.0)
 
 
 @pytest.mark.parametrize("tau", [(0.7, 0.4), (0.7, np.inf)], ids=["both", "rows"])
@@ -154,7 +169,8 @@ def test_a_rough_plan_pays_for_what_it_does_not_keep(tau: tuple[float, float]):
     plan = product * np.exp((f[:, None] + g - MIXED) / EPS)
     # The damped softmin: rows weigh what their potential lets them keep.
     assert plan.sum(axis=1) == pytest.approx(a * np.exp(-f / 0.7), rel=1e-12)
-    dual = -0.7 * float(a @ np.expm1(-f / 0.7)) - EPS * float(plan.sum() - product.sum())
+    over = EPS * float(plan.sum() - product.sum())
+    dual = -0.7 * float(a @ np.expm1(-f / 0.7)) - over
     dual += float(b @ g) if np.isinf(tau[1]) else -0.4 * float(b @ np.expm1(-g / 0.4))
     assert found.dual[0] == pytest.approx(dual, rel=1e-10)
     if np.isinf(tau[1]):
@@ -163,4 +179,6 @@ def test_a_rough_plan_pays_for_what_it_does_not_keep(tau: tuple[float, float]):
     price = 0.7 * kl(rows, a) + (0.0 if np.isinf(tau[1]) else 0.4 * kl(cols, b))
     assert found.rows[0] == pytest.approx(rows, rel=1e-12)
     assert found.cols[0] == pytest.approx(cols, rel=1e-12)
-    assert found.extra[0] == pytest.approx(EPS * kl(plan, product) + price, rel=1e-10)
+    entropy = EPS * kl(plan, product)
+    assert found.extra[0] == pytest.approx(entropy + price, rel=1e-10)
+    assert found.size[0] == pytest.approx(abs(entropy) + price + abs(over), rel=1e-10)
