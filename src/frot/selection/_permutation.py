@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -73,21 +72,6 @@ class PermutationTest:
         table = pd.DataFrame({"feature": names, "t": self.observed, **columns})
         return table.iloc[self.order].reset_index(drop=True)
 
-    @property
-    def outstanding(self) -> np.ndarray:
-        """Which ones no permutation reaches, shape (L,): their p could be smaller with more."""
-        return self.p <= 1.5 / (1.0 + self.n_permutations)
-
-    @property
-    def needed(self) -> int:
-        """How many permutations could give those that stand out a q of 0.05.
-
-        As many as were run, where none stands out or where one has such a q.
-        """
-        if not self.outstanding.any() or (self.q <= LEVEL).any():
-            return self.n_permutations
-        return max(self.n_permutations, math.ceil(round(1.0 / LEVEL, 6)) - 1)
-
     def __repr__(self) -> str:
         def many(values: np.ndarray, level: float) -> str:
             return f"{int((values <= level).sum()):,}"
@@ -139,8 +123,7 @@ def permutation_test(
         q_l = \min_{t \le T_l} \frac{\pi_0 V(t) + R(t)}{(1 + B)\, R(t)},
         \qquad V(t) = \#\{ b, k : T_k^{(b)} \ge t \}, \quad R(t) = \#\{ k : T_k \ge t \}.
 
-    A `frot.ConvergenceWarning` says so where more permutations would be needed for a q of 0.05, and
-    how many.
+    A `frot.ConvergenceWarning` says so where they are too few for any q of 0.05.
 
     Parameters
     ----------
@@ -207,7 +190,13 @@ def permute_labels(
     ]
     observed = _largest(statistics, [contrast.is_first[None] for contrast in contrasts])[0]
     result = against_null(observed, _null(statistics, contrasts, count, seed, progress))
-    test = PermutationTest(
+    fewest = round(1.0 / LEVEL) - 1
+    if count < fewest:
+        warn_caller(
+            f"n_permutations: with {count:,} no q can be below {1.0 / (1.0 + count):.2g}; "
+            f"{fewest:,} would allow {LEVEL:g}"
+        )
+    return PermutationTest(
         names=prepared.groups.names,
         observed=observed,
         p=result.p,
@@ -217,13 +206,6 @@ def permute_labels(
         pi0=result.pi0,
         n_permutations=count,
     )
-    if test.needed > count:
-        warn_caller(
-            f"n_permutations: {int(test.outstanding.sum()):,} of {len(test.p):,} stand out against "
-            f"all {count:,}, but no q can be below {test.q.min():.2g}; {test.needed:,} would allow "
-            f"{LEVEL:g}"
-        )
-    return test
 
 
 def _largest(statistics: list[LabelStatistics], labels: list[np.ndarray]) -> np.ndarray:
