@@ -45,11 +45,12 @@ def max_sliced(
         \sum_{ij} \pi_{ij} \big( w^\top x_i - w^\top y_j \big)^2
         \;\le\; \mathrm{SRW}_1^2 \;\le\; W_2^2
 
-    The problem is not convex. Each search goes uphill by sorting along w and taking a step of the
-    power method with the plan's second moments :math:`V_\Pi`, from the directions of plain
-    transport, of the difference of means and from random ones; every value found is a lower bound
-    of the maximum, and `status` says so. The upper bound is the largest eigenvalue of
-    :math:`V_\Pi` at the best plan known, which bounds even :math:`\mathrm{SRW}_1^2`.
+    Kolouri et al. 2019 project on curves. The problem is not convex. Each search goes uphill by
+    sorting along w and taking a step of the power method with the plan's second moments
+    :math:`V_\Pi`, from the directions of plain transport, of the difference of means and from
+    random ones; every value found is a lower bound of the maximum, and `status` says so. The upper
+    bound is the largest eigenvalue of :math:`V_\Pi` at the best plan known, which bounds even
+    :math:`\mathrm{SRW}_1^2`.
 
     Parameters
     ----------

@@ -55,7 +55,10 @@ def srw(
         \qquad V_\Pi = \sum_{ij} \pi_{ij} (x_i - y_j)(x_i - y_j)^\top
 
     `value` is this squared cost, as everywhere in frot; its root is the distance. k = d is
-    :math:`W_2^2`; k = 1 bounds `max_sliced`.
+    :math:`W_2^2`; k = 1 bounds `max_sliced`. With the maximum, over single subspaces, outside of
+    the minimum it is projection-robust transport (Lin et al. 2020; Huang et al. 2021), which is not
+    convex, and whose sampling error is known where only few directions differ (Niles-Weed and
+    Rigollet 2022).
 
     The projected supergradient method (algorithm 1 of Paty and Cuturi 2019): transport exactly at
     :math:`\Omega_t`, step along :math:`V_{\Pi_t}`, which is a supergradient of the transport cost
