@@ -109,7 +109,7 @@ def namespace(array: Array) -> ModuleType:
 
 def is_foreign(value: Any) -> bool:
     """Whether the value is a tensor of PyTorch."""
-    # Without the library loaded nobody can have made one.
+    # There are no tensors before PyTorch is loaded.
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
@@ -221,7 +221,7 @@ def has_triton(oldest: tuple[int, int] = (3, 2)) -> bool:
     """Whether there is a Triton that can compile the kernels for CUDA devices."""
     if importlib.util.find_spec("triton") is None:
         return False
-    # Slow to load, and wanted by few.
+    # Imported here: slow to load, and rarely needed.
     from importlib import metadata
 
     try:
@@ -251,7 +251,7 @@ def device_room(names: str, needed: float, way: str) -> Iterator[None]:
         # By its name, which needs no PyTorch.
         if type(error).__name__ != "OutOfMemoryError":
             raise
-    # Out here, so that what the failed call held is free.
+    # Raised outside of the handler, so that memory held by the failed call is released.
     raise InputError(
         f"{names}: the device has too little memory left: {needed / 1e9:.1f} GB are needed; {way}"
     )

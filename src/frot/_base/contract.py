@@ -242,7 +242,7 @@ def relative_gap(lower: float, upper: float, floor: float) -> float:
     """
     if upper <= lower:
         return 0.0
-    # Against a bound that is not known, all of the interval is open.
+    # With an infinite bound the relative gap is one.
     if isinf(upper) or isinf(lower):
         return 1.0
     return float((upper - lower) / max(abs(upper), abs(lower), floor))

@@ -54,7 +54,7 @@ def spread(
     starts another. `at_once` has every result here as soon as it is there; otherwise joblib sends
     short tasks in batches, whose results come together.
     """
-    # Without joblib loaded nobody can have chosen a backend.
+    # A backend of joblib's can only be chosen once joblib is loaded.
     if n_jobs == 1 or (n_jobs is None and sys.modules.get("joblib") is None):
         yield from map(work, tasks)
         return
@@ -99,7 +99,7 @@ def _as_they_come(
             yield value
     finally:
         with warnings.catch_warnings():
-            # That work is thrown away is what whoever stops early asks for.
+            # Stopping early discards work in progress, as is meant.
             warnings.filterwarnings("ignore", ".*tasks.*", UserWarning)
             result.close()
 
@@ -178,7 +178,7 @@ def end_with_caller(caller: int) -> None:
 @cache
 def _watch(worker: int, caller: int) -> None:
     """Start watching, once in each process: a fork inherits the cache, but not its own id."""
-    # Only those who start processes pay for it.
+    # Imported here: only needed where processes are started.
     import multiprocessing
 
     parent: Any = multiprocessing.parent_process()
@@ -211,6 +211,6 @@ def _exists(process: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        # It is somebody else's.
+        # The process exists and belongs to another user.
         pass
     return True

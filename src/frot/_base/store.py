@@ -83,7 +83,7 @@ class Store:
     ) -> None:
         self.path = None if path is None else check_path(path, name).expanduser()
         self._name = name
-        # Nothing can be read from memory that was not written to it.
+        # A store in memory (no path) starts empty, and is never opened only to be read.
         self._reading = about is None and path is not None
         self._written = False
         self._check_path()

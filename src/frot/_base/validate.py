@@ -27,7 +27,7 @@ from frot._base.names import first_repeated
 # Masses this close to one are taken to be one: float32 weights sum no better.
 MASS_TOLERANCE = 1e-5
 
-# A mass below this is nobody's: quotients of weights would underflow.
+# Weights with a smaller sum are refused: their quotients would underflow.
 SMALLEST_MASS = 1e-100
 
 # What scipy.spatial.distance.cdist takes by name, aliases aside.
@@ -273,7 +273,7 @@ def check_number(value: Any, name: str, *, least: float = 0.0, strict: bool = Fa
 def _single(value: Any, name: str) -> float:
     """Return one real number as a float."""
     if type(value) is float:
-        # What nearly all are; small problems would wait for the questions below.
+        # The usual case, without the checks below, which take a small problem a noticeable time.
         return value
     if is_foreign(value):
         refuse_odd_tensor(value, name)
@@ -308,7 +308,7 @@ def check_count(
     ...
     frot.InputError: max_iter: must be a whole number >= 1, got 2.5
     """
-    # Whole numbers may be beyond floats, so that they are not made floats first.
+    # Integers may be beyond floats: they are compared as they are.
     whole = type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
     number: float = int(value) if whole else _single(value, name)
     if number % 1 != 0 or number < least or (most is not None and number > most):
@@ -395,7 +395,7 @@ def read_numbers(values: Any, name: str) -> np.ndarray:
     frot.InputError: a: holds <U32, not numbers; use a.astype(float)
     """
     if type(values) is np.ndarray and values.dtype == np.float64:
-        # What nearly all are; small problems would wait for the questions below.
+        # The usual case, without the checks below, which take a small problem a noticeable time.
         return values
     _refuse_containers(values, name)
     array = _as_array(values, name)
@@ -422,7 +422,7 @@ def all_finite(array: Array) -> bool:
     xp = namespace(array)
     if 0 in array.shape or not xp.isdtype(array.dtype, "real floating"):
         return bool(xp.all(xp.isfinite(array)))
-    # NaN is the least and the largest of what it is among: no array of flags is made.
+    # A NaN makes minimum and maximum NaN: two reductions, and no array of flags.
     return all(bool(xp.isfinite(end)) for end in xp.ends(array))
 
 

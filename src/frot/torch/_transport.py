@@ -59,7 +59,7 @@ class _Transport(torch.autograd.Function):
         *tensors, costs, solved = parts
         ctx.costs, ctx.solved = costs, solved
         ctx.save_for_backward(*tensors)
-        # A copy: what is handed out becomes part of a graph, and what is kept must not.
+        # A copy: the value that is returned becomes part of a graph, the stored one must not.
         return solved.values.clone()
 
     @staticmethod
@@ -116,7 +116,7 @@ class _MarginalSide(NamedTuple):
         priced, far = torch.isfinite(self.price), -self.potential / self.price
         price = torch.where(priced, self.price, 1.0)
         lost = torch.where(priced, -price * torch.expm1(far), self.potential)
-        # The product of the weights moves too, which leaves nothing where all masses are one.
+        # The derivative of the KL term by the product a b^T is zero where all masses are one.
         return lost - eps[:, None] * (torch.exp(far) - other.sum(1, keepdim=True))
 
     def by_price(self) -> Tensor:

@@ -400,7 +400,7 @@ class FRWDLoss(nn.Module):
         if self.tau is not None:
             a, b = a / a.sum(1, keepdim=True), b / b.sum(1, keepdim=True)
         level = costs.mean(a, b)
-        # Where nothing costs anything every eps gives a b^T, but it has to be one, as in `solve`.
+        # If all costs are zero, shares are taken of one, as in `solve`.
         unit = torch.where(level > 0.0, level, 1.0)
 
         def amount(given: float | Relative, unit: Tensor) -> Tensor:
@@ -442,7 +442,7 @@ class FRWDLoss(nn.Module):
         self._clouds = tuple(solutions) if self.warm_start else ()
         alpha = np.stack([solution.alpha[0] for solution in solutions])
         self._alpha = torch.as_tensor(alpha, device=losses[0].device)
-        # What an optimiser moves is proven as it was.
+        # A copy: an optimiser changes the points in place before the proof is asked for.
         asked = self._asked(costs, weights, amounts).copied()
         return torch.stack(losses), partial(_certified_streams, asked, solutions)
 
