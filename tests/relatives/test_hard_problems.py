@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import frot
+from tests.reference import quiet
 
 
 def test_points_without_weight_change_nothing_in_max_min():
@@ -38,3 +39,15 @@ def test_single_features_of_near_duplicates_are_told_to_their_last_digits(noise)
     assert result.lower == pytest.approx(truth, rel=1e-6)
     assert result.lower <= truth * (1.0 + 1e-12)
     assert truth <= result.upper * (1.0 + 1e-12)
+
+
+def test_max_min_has_the_value_of_its_last_group_where_bounds_stay():
+    """Near copies: the bound of all groups is there before the group that attains it."""
+    X = [[-0.22, 0.22, 0.14], [-1.74, -0.65, -3.33], [0.46, -1.52, 0.49], [1.23, 0.91, -1.91]]
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        Y = X + 1e-10 * rng.normal(size=(4, 3))
+        groups = [[0, 2], [0, 2], [1, 2], [0]]
+        res = quiet(frot.max_min, X, Y[[0, 2, 3, 1]], groups, metric="euclidean")
+        assert res.lower <= res.value * (1 + 1e-9) <= res.upper * (1 + 1e-9)
+        assert res.value == pytest.approx(float(res.phi @ res.alpha), rel=1e-9, abs=0.0)

@@ -397,10 +397,13 @@ class _Interval:
         return self.view.proven(offer.upper, offer.lower)
 
     def take(self, offer: Offer) -> None:
-        """Keep the lower of two upper bounds, or the last one, and the higher of two lower ones."""
+        """Keep the lower of two upper bounds, or the last one, and the higher of two lower ones.
+
+        Of equal bounds the later one counts: its value may be nearer to them.
+        """
         upper, lower = self._of_view(offer)
         if upper is not None and (
-            self.upper is None or self.keep_last or upper.bound < self.upper.bound
+            self.upper is None or self.keep_last or upper.bound <= self.upper.bound
         ):
             self.upper = upper
         self._raise(lower)
