@@ -140,19 +140,35 @@ def test_a_rough_plan_is_shrunk_filled_and_charged_for_its_entropy(b: np.ndarray
     assert found.extra[0] >= EPS * kl(whole, product)
     assert found.dual[0] == pytest.approx(A @ f + b @ first.g[0], rel=1e-12)
     assert found.size[0] == abs(found.extra[0])
-    # The constants of `docs/proofs.md`: six units a score, 8 + (n + m) / 2 a sum, L + 4 a mixture.
-    masses = np.maximum(first.masses[0], b)
-    carried = A @ np.abs(f) + 2.0 * masses @ np.abs(first.g[0])
+
+
+UNEVEN = np.array([0.1, 0.3, 0.2, 0.25, 0.15])
+
+
+@pytest.mark.parametrize("points", [True, False])
+def test_margins_have_the_constants_of_the_proofs(points: bool):
+    """`docs/proofs.md`: six units a score, 8 + (n + m) / 2 a sum, L + 4 and six a mixture."""
+    engine = one_group(3.0, points=True, b=UNEVEN) if points else engine_of(UNEVEN)
+    alpha = np.ones((1, 1)) if points else ALPHA
+    eps, groups = float(engine.problem.eps[0, 0]), alpha.shape[1]
+    g = np.array([[0.2, -0.1, 0.05, 0.0, -0.15]])
+    g = g - UNEVEN @ g[0]
+    passes = engine.passes(alpha)
+    first = passes.first(g)
+    size = balanced_objective(engine, passes, alpha, first).size[0]
+    masses = np.maximum(first.masses[0], UNEVEN)
+    carried = A @ np.abs(first.f[0]) + 2.0 * masses @ np.abs(g[0])
     mass = masses.sum() + 1.0
-    scores = 6.0 * (carried + EPS * (2.0 * mass + masses @ np.abs(np.log(b))))
-    sums = 2.0 * (8.0 + 12.0 / 2.0) * (carried + EPS * mass + found.size[0])
-    shares = (3.0 + 4.0 + 6.0) * (carried + found.size[0])
-    rounding = passes.rounding()
-    assert not np.any(rounding.rows)
-    assert not np.any(rounding.cols)
-    shares += float(np.squeeze(rounding.relative)) / UNIT * (carried + found.size[0])
-    slack = certify(engine, ALPHA, g).slack[0]
-    assert slack == pytest.approx(UNIT * (scores + sums + shares), rel=1e-9, abs=0.0)
+    scores = 6.0 * (carried + eps * (2.0 * mass + masses @ np.abs(np.log(UNEVEN))))
+    sums = 2.0 * (8.0 + 12.0 / 2.0) * (carried + eps * mass + size)
+    off = passes.rounding()
+    rows, cols = np.broadcast_to(off.rows, (1, 7))[0], np.broadcast_to(off.cols, (1, 5))[0]
+    assert (rows.min() > 0.0) == points
+    assert (cols.min() > 0.0) == points
+    share = float(np.squeeze(off.relative)) + (groups + 4.0 + 6.0) * UNIT
+    expected = UNIT * (scores + sums) + A @ rows + masses @ cols + share * (carried + size)
+    slack = certify(engine, alpha, g).slack[0]
+    assert slack == pytest.approx(expected, rel=1e-9, abs=0.0)
 
 
 @pytest.mark.parametrize("tau", [(0.7, 0.4), (0.7, np.inf)], ids=["both", "rows"])
@@ -182,3 +198,18 @@ def test_a_rough_plan_pays_for_what_it_does_not_keep(tau: tuple[float, float]):
     entropy = EPS * kl(plan, product)
     assert found.extra[0] == pytest.approx(entropy + price, rel=1e-10)
     assert found.size[0] == pytest.approx(abs(entropy) + price + abs(over), rel=1e-10)
+
+
+def test_a_column_that_is_kept_and_empty_has_no_upper_bound():
+    """Potentials so low that a column gets no mass: scaling it to its weight is impossible."""
+    problem = EntropicProblem.of(
+        Home.of(COSTS), A[None], UNEVEN[None], Simplex(), EPS, np.full((1, 3), 0.5),
+        tau=(0.7, np.inf),
+    )  # fmt: skip
+    engine = DenseEngine(Stack(COSTS[None]), problem)
+    some = np.array([[0.2, -0.1, 0.05, 0.0, -0.15]])
+    assert np.isfinite(certify(engine, ALPHA, some).upper[0])
+    none = some - np.array([[0.0, 0.0, 1e3, 0.0, 0.0]])
+    found = certify(engine, ALPHA, none)
+    assert found.upper[0] == np.inf
+    assert np.isfinite(found.lower[0])
