@@ -142,6 +142,7 @@ class LabelStatistics:
     """
 
     centred: Centred
+    is_first: np.ndarray
     # Of each sample, the share of the first class in its block.
     share: np.ndarray
     # The three numbers of the design: G, A_1 and A_2; degrees of freedom of both classes.
@@ -180,6 +181,7 @@ class LabelStatistics:
         zeros[(least.toarray() if sparse.issparse(least) else least).ravel() < 0.0] = 0.0
         return cls(
             centred=centred,
+            is_first=is_first,
             share=p_b[block],
             information=information,
             parts=(a_1, a_2),

@@ -118,8 +118,8 @@ class PathwayTest:
         if np.isnan(self.detectable):
             return f"{tested}."
         return (
-            f"{tested}: one of {size} genes would have in every second such study, if all of them "
-            f"differed by {self.detectable:.2f} standard deviations, the same way."
+            f"{tested}: one of {size} genes would have in about every second such study, if all of "
+            f"them differed by {self.detectable:.2f} standard deviations, the same way."
         )
 
     @property

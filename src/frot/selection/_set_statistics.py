@@ -175,13 +175,18 @@ def set_statistics(
         statistic.deviates(contrast.is_first[None])
         for statistic, contrast in zip(statistics, contrasts, strict=True)
     ]
-    results, some = [_of_sets(z, members, varying)], z
+    results, some = [_of_sets(z, members, varying)], (z[0], contrasts[0].is_first[None])
     for chunk in in_chunks(count, progress):
-        permuted = [
-            statistic.deviates(permuted_labels(contrast.is_first, contrast.block, seed, chunk))
-            for statistic, contrast in zip(statistics, contrasts, strict=True)
+        labels = [
+            permuted_labels(contrast.is_first, contrast.block, seed, chunk)
+            for contrast in contrasts
         ]
-        some = permuted if len(results) == 1 else some
+        permuted = [
+            statistic.deviates(labelling)
+            for statistic, labelling in zip(statistics, labels, strict=True)
+        ]
+        if len(results) == 1:
+            some = permuted[0], labels[0]
         results.append(_of_sets(permuted, members, varying))
     alone = np.concatenate([difference for difference, _ in results])
     scale = Standard.of(np.concatenate([relative for _, relative in results], axis=1))
@@ -190,7 +195,7 @@ def set_statistics(
         self_contained=alone.astype(np.float32),
         z=np.stack([statistic[:, 0] for statistic in z]),
         varying=varying,
-        detectable=_detectable(scale, some[0], groups, varying, statistics[0].information),
+        detectable=_detectable(scale, *some, groups, varying, statistics[0]),
     )
 
 
@@ -264,13 +269,19 @@ def _in_units(values: np.ndarray, of: np.ndarray) -> np.ndarray:
 
 
 def _detectable(
-    scale: Standard, z: np.ndarray, groups: Groups, varying: np.ndarray, information: float
+    scale: Standard,
+    z: np.ndarray,
+    labels: np.ndarray,
+    groups: Groups,
+    varying: np.ndarray,
+    statistic: LabelStatistics,
 ) -> float:
     """Return the shift of all genes of a typical set, in standard deviations, that would be seen.
 
-    It is added to the deviates of a set of median size under some permuted labels, until half of
-    these have the score at which one set would have a q of .05; NaN where so few permutations allow
-    no such q.
+    It is added to the deviates z (d, B') of a set of median size under some permuted labels
+    (B', n), until half of these have the score at which one set would have a q of .05; NaN where so
+    few permutations allow no such q. Permuted labels that are like those of the data have a part of
+    the shift too, so that the score is less than it would be in standard deviations without it.
     """
     count = len(scale.score) - 1
     allowed = int(0.05 * (1 + count)) - 1
@@ -284,19 +295,26 @@ def _detectable(
         return np.nan
     only_set = sparse.csr_array((np.ones(len(members)), (np.zeros(len(members), int), members)),
                            shape=(1, len(varying)))  # fmt: skip
+    alike = labels @ (statistic.is_first - statistic.share) / statistic.information
+
+    def moved(shift: float | np.ndarray) -> np.ndarray:
+        deviates = z.copy()
+        deviates[members] += shift * np.sqrt(statistic.information)
+        return _of_sets([deviates], only_set, varying)[1]
 
     def short(shift: float) -> float:
-        moved = z[:, :32].copy()
-        moved[members] += shift * np.sqrt(information)
-        _, (both, up, down) = _of_sets([moved], only_set, varying)
-        score = scale.score_of(both[:, 0], np.maximum(up, down)[:, 0], place)
+        both, *one_way = moved(shift)[:, :, 0]
+        score = Standard.of(moved(shift * alike)).score_of(both, np.max(one_way, axis=0), 0)
         return float(np.median(score) - needed)
 
-    most = 10.0
-    if not short(0.0) < 0.0 < short(most):
-        return np.nan
-    root: Any = brentq(short, 0.0, most, xtol=1e-3)
-    return float(root)
+    # At large shifts permuted labels have so much of it that the score falls again.
+    least = 0.0
+    for most in np.geomspace(0.05, 10.0, 16).tolist():
+        if short(least) < 0.0 < short(most):
+            root: Any = brentq(short, least, most, xtol=1e-3)
+            return float(root)
+        least = most
+    return np.nan
 
 
 def leading_edge(contributions: np.ndarray, members: np.ndarray, ordinary: float) -> np.ndarray:
