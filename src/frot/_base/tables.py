@@ -211,7 +211,7 @@ def _read_text(path: Path) -> Table:
     except (pandas.errors.ParserError, OSError, EOFError) as error:
         _check_cells(body, names, has_ids, path)
         raise InputError(f"cannot read {path}: {brief(error, 200)}") from None
-    columns = [pandas.to_numeric(frame[at], errors="coerce") for at in frame.columns[has_ids:]]
+    columns = [pandas.to_numeric(frame[name], errors="coerce") for name in frame.columns[has_ids:]]
     values = np.column_stack([column.to_numpy(float) for column in columns])
     # What is no number, is missing, or was rounded perhaps, is told from the text.
     if not (np.abs(values) < LARGEST_INTEGER).all() or len(names or ()) not in (0, frame.shape[1]):

@@ -488,7 +488,8 @@ def _all_proven(proofs: list[Proof]) -> Results:
 
 def _certified_streams(asked: BatchProblem, solutions: list[CloudSolution]) -> Results:
     """Prove intervals of the members from the weights and potentials that kernels have found."""
-    return [certified(asked, k, one.alpha[0], one.g) for k, one in enumerate(solutions)]
+    pairs = enumerate(solutions)
+    return [certified(asked, k, solution.alpha[0], solution.g) for k, solution in pairs]
 
 
 def _untraced() -> Any:
