@@ -53,8 +53,8 @@ def check_blocks(block: Any, codes: np.ndarray) -> np.ndarray:
     _, numbers = np.unique(labels, return_inverse=True)
     if not any(np.ptp(codes[numbers == number]) for number in range(numbers.max() + 1)):
         raise InputError(
-            "block: every block holds a single class, so that no label can move; leave block out, "
-            "or give one that holds both classes"
+            "block: every block holds a single class, so that no label can move; average the rows "
+            "of a block first, and compare the averages without block"
         )
     return numbers
 
