@@ -16,6 +16,7 @@ from frot.costs.stack import Stack
 from frot.solvers.entropic.certificate import (
     balanced_objective,
     certify,
+    certify_start,
     kernel_pass,
     unbalanced_objective,
 )
@@ -169,6 +170,8 @@ def test_margins_have_the_constants_of_the_proofs(points: bool):
     expected = UNIT * (scores + sums) + A @ rows + masses @ cols + share * (carried + size)
     slack = certify(engine, alpha, g).slack[0]
     assert slack == pytest.approx(expected, rel=1e-9, abs=0.0)
+    # A constant of the potentials changes nothing.
+    assert certify(engine, alpha, g + 64.0).slack[0] == pytest.approx(slack, rel=1e-9, abs=0.0)
 
 
 @pytest.mark.parametrize("tau", [(0.7, 0.4), (0.7, np.inf)], ids=["both", "rows"])
@@ -213,3 +216,9 @@ def test_a_column_that_is_kept_and_empty_has_no_upper_bound():
     found = certify(engine, ALPHA, none)
     assert found.upper[0] == np.inf
     assert np.isfinite(found.lower[0])
+
+
+def test_a_start_has_equal_weights():
+    found = certify_start(engine_of(UNEVEN))
+    assert found.alpha[0] == pytest.approx(np.full(3, 1 / 3))
+    assert found.lower[0] <= found.value[0] <= found.upper[0]

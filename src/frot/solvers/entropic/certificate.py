@@ -136,9 +136,9 @@ def certify(engine: Engine, alpha: Array, g: Array, point: Point | None = None) 
 
 def certify_start(engine: Engine) -> Certificate:
     """Prove an interval for whoever had no time for a step: of equal weights, and of g = 0."""
-    problem = engine.problem
-    alpha = problem.home.xp.ones_like(problem.sizes) / problem.sizes.shape[1]
-    return certify(engine, alpha, problem.home.xp.zeros_like(problem.b))
+    problem, xp = engine.problem, engine.problem.home.xp
+    # Weights are projected into the adversary's set, where they sum to one.
+    return certify(engine, xp.ones_like(problem.sizes), xp.zeros_like(problem.b))
 
 
 def kernel_pass(problem: EntropicProblem, point: Point) -> FirstPass | None:
