@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
-import re
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,11 +20,17 @@ class Matcher(generated.Warp):
     stop_at: int | None = None
     bad = ""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, *backbone: Any, **options: Any) -> None:
         type(self).made = (*self.made, options)
         object.__setattr__(self, "off", 0.0)
+        object.__setattr__(self, "backbone", SimpleNamespace(name="network", layers=("a",)))
         object.__setattr__(self, "fingerprint", f"{options.get('side', 'default')}------")
         object.__setattr__(self, "settings", {"method": "frot", **options})
+
+    def with_settings(self, **changes: Any) -> Any:
+        if changes == {"method": "frot"}:
+            return self
+        return type(self)(**self.settings | changes)
 
     def __call__(self, source: Any, target: Any) -> Any:
         if type(self).calls == self.stop_at:
@@ -55,7 +61,7 @@ def test_a_table_and_its_files(run, matcher, root, tmp_path):
     said = "incomplete: 12 of the 900 published pairs can be used, none of car(M), "
     assert f"warning: PF-WILLOW is {said}" in done.stderr
     assert f"The data set is {said}" in done.stdout
-    assert "12 pairs of PF-WILLOW, kept in pf-willow-frot-default-.sqlite" in done.stderr
+    assert "12 pairs of PF-WILLOW, kept in pf-willow-frot-" in done.stderr
     for text in ("PCK 0.1 per image", "PCK 0.1 per point", "car(G)", "OT-HPF", "76.2", "SCOT"):
         assert text in done.stdout
     assert "a point is right within t times the larger side" in done.stdout
@@ -64,7 +70,8 @@ def test_a_table_and_its_files(run, matcher, root, tmp_path):
         rows = list(csv.DictReader(file))
     assert rows[1]["method"] == "frot"
     assert rows[1]["all"] == "100.0"
-    assert len(read_evaluation(tmp_path / "pf-willow-frot-default-.sqlite").records) == 12
+    (store,) = tmp_path.glob("pf-willow-frot-????????.sqlite")
+    assert len(read_evaluation(store)["frot"].records) == 12
 
 
 def test_numbers_of_a_single_pair_have_no_standard_error(run, matcher, root):
@@ -76,14 +83,31 @@ def test_numbers_of_a_single_pair_have_no_standard_error(run, matcher, root):
 
 def test_options_are_the_matchers(run, matcher, root):
     words = ["--network", "resnet101", "--weights", "r.pth", "--layers", "stem, 7"]
-    words += ["--method", "nn", "--preset", "scot", "--side", 200, "--device", "cpu"]
+    words += ["--side", 200, "--device", "cpu"]
     done = run("evaluate", "pf-willow", "--root", root, *words, "--limit", 1)
     assert done.exit_code == 0, done.output
-    expected = {"backbone": "resnet101", "weights": "r.pth", "layers": ["stem", 7], "method": "nn"}
-    expected |= {"preset": "scot", "side": 200, "device": "cpu"}
+    expected = {"backbone": "resnet101", "weights": "r.pth", "layers": ["stem", 7]}
+    expected |= {"side": 200, "device": "cpu"}
     assert matcher.made == (expected,)
     assert matcher.calls == 1
-    assert re.search(r"\bnn\b", done.stdout)
+
+
+def test_several_methods_are_in_one_table_with_their_differences(run, matcher, root, tmp_path):
+    words = ["--methods", "frot, nn,scot", "--side", 70, "--limit", 3]
+    done = run("evaluate", "pf-willow", "--root", root, *words)
+    assert done.exit_code == 0, done.output
+    assert matcher.made[0] == {"side": 70}
+    assert matcher.made[1]["method"] == "nn"
+    assert matcher.made[2] == {"preset": "scot", "side": 70, "device": None}
+    assert matcher.calls == 9
+    assert "less frot" in done.stdout
+    assert "+0.0 ± 0.0" in done.stdout
+    (store,) = tmp_path.glob("pf-willow-frot+nn+scot-????????.sqlite")
+    assert list(read_evaluation(store)) == ["frot", "nn", "scot"]
+    for wrong, said in (("best", "methods: 'best' is not known; give some of frot"), (",", "none")):
+        refused = run("evaluate", "pf-willow", "--root", root, "--methods", wrong)
+        assert refused.exit_code == 2
+        assert said in refused.stderr
 
 
 def test_ctrl_c_and_on(run, matcher, root, tmp_path):
@@ -109,7 +133,7 @@ def test_failures_are_counted_named_and_tried_again(run, matcher, root):
     done = run(*words)
     assert done.exit_code == 1
     assert "2 pairs failed and are left out: duck(S)/photo_0-photo_1 (ValueError" in done.stdout
-    assert "2 of 12 pairs failed; --resume tries them again" in done.stderr
+    assert "frot: 2 of 12 pairs failed; --resume tries them again" in done.stderr
     matcher.bad = ""
     assert run(*words, "--resume").exit_code == 0
     assert matcher.calls == 14

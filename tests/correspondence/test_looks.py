@@ -104,7 +104,7 @@ def test_a_second_look_is_better_than_the_first_alone(made):
 
 def test_nobody_pays_for_a_second_look_who_does_not_need_it():
     counting = Counting()
-    matcher = Matcher(counting, side=SIDE, device="cpu")
+    matcher = Matcher(counting, side=SIDE, device="cpu", centres="nominal")
     matcher(cat(), cat(x=76))
     assert counting.seen == 2
     matcher(cat(), mirror_image(cat()))
@@ -245,7 +245,7 @@ def test_an_interrupt_in_the_network_at_the_second_look_brings_the_first():
             return super().extract(image)
 
     with pytest.raises(frot.Interrupted) as stop:
-        Matcher(Stopped(), side=SIDE, device="cpu")(cat(), mirror_image(cat()))
+        Matcher(Stopped(), side=SIDE, device="cpu", centres="nominal")(cat(), mirror_image(cat()))
     assert len(stop.value.result.looks) == 1
     assert stop.value.result.reflected
 

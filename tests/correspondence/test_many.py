@@ -17,7 +17,7 @@ POINTS = np.array([[60.0, 64.0], [80.0, 50.0]])
 
 def test_pairs_come_in_their_order_and_photographs_are_seen_once(tmp_path):
     counting = Counting()
-    matcher = Matcher(counting, side=SIDE, device="cpu")
+    matcher = Matcher(counting, side=SIDE, device="cpu", centres="nominal")
     photos = [cat(x=60 + 8 * step) for step in range(3)]
     for number, photo in enumerate(photos):
         Image.fromarray((photo * 255).astype(np.uint8)).save(tmp_path / f"{number}.png")

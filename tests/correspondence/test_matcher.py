@@ -49,13 +49,14 @@ def test_a_photograph_matches_itself(backbone, method, transfer):
 @pytest.mark.parametrize("method", ["frot", "uniform", "nn", hpf])
 def test_a_shift_by_strides_is_exact(backbone, method, agreement):
     source, target = cat(x=60, y=40), cat(x=76, y=32)
-    found = matcher(backbone, method=method, agreement=agreement, transfer="argmax")
+    options = {"agreement": agreement, "transfer": "argmax", "centres": "nominal"}
+    found = matcher(backbone, method=method, **options)
     moved = found(source, target).transfer(places()).points
     assert moved == pytest.approx(places() + np.array([-16.0, 8.0]), abs=1e-6)
 
 
 def test_a_shift_by_strides_with_the_default_transfer(backbone):
-    moved = matcher(backbone)(cat(x=60), cat(x=76)).transfer(places()).points
+    moved = matcher(backbone, centres="nominal")(cat(x=60), cat(x=76)).transfer(places()).points
     assert np.abs(moved - places() - np.array([-16.0, 0.0])).max() <= 0.6
 
 
@@ -164,7 +165,7 @@ def test_hough_matching_knows_the_sizes_of_both_photographs(backbone):
 
 def test_photographs_are_seen_once(monkeypatch):
     counting = Counting()
-    match = matcher(counting)
+    match = matcher(counting, centres="nominal")
     match(cat(), cat(x=80))
     match(cat(x=80), cat())
     match(cat(), cat())
@@ -200,11 +201,24 @@ def test_a_network_that_is_trained_between_two_matches(tmp_path, wrapped):
     assert len(found._seen) == 4
 
 
+def test_where_cells_look_is_measured_once():
+    counting = Counting()
+    match = matcher(counting)
+    match(cat(), cat(x=80))
+    assert counting.seen == 2 + 4
+    match.with_settings(method="uniform")(cat(), cat(x=90))
+    match.with_layers([1, 2])(cat(), cat(x=90))
+    assert counting.seen == 2 + 4 + 1
+    again = pickle.loads(pickle.dumps(match))
+    again(cat(), cat(x=80))
+    assert again.backbone.seen == counting.seen + 2
+
+
 def test_the_same_pixels_by_another_name(tmp_path):
     from PIL import Image
 
     counting = Counting()
-    match = matcher(counting)
+    match = matcher(counting, centres="nominal")
     pixels = (255 * cat()).astype(np.uint8)
     Image.fromarray(pixels).save(tmp_path / "felix.png")
     assert match(pixels, pixels).source.name == "image"
@@ -301,7 +315,8 @@ def test_features_are_kept_on_disk(tmp_path):
             raise AssertionError("it was to be in the cache")
 
     first = matcher(Counting(), cache=tmp_path)(cat(), cat(x=80))
-    assert len(list(tmp_path.glob("*.npz"))) == 2
+    # Of the photographs, and of two images and their mirror images, which tell where cells look.
+    assert len(list(tmp_path.glob("*.npz"))) == 2 + 4
     again = matcher(Gone(), cache=FeatureCache(tmp_path))(cat(), cat(x=80))
     assert again.alpha == pytest.approx(first.alpha, abs=1e-6)
     assert again.scores == pytest.approx(first.scores, rel=1e-4)

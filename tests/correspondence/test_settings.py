@@ -16,7 +16,7 @@ def test_the_papers_constants():
     assert (paper.method, paper.eta, paper.eps, paper.steps) == ("frot", 0.3, 0.1, 3)
     assert (paper.prior, paper.mass, paper.agreement) == ("uniform", "cam-top", 1.0)
     assert (paper.side, paper.stride, paper.antialias) == (300, "4+", False)
-    assert (paper.exponent, paper.transfer) == (1.0, "boxes")
+    assert (paper.exponent, paper.transfer, paper.centres) == (1.0, "boxes", "nominal")
 
 
 def test_the_frameworks_constants():
@@ -67,7 +67,7 @@ def test_arguments_override_presets(preset):
     given = {
         "method": "frot", "agreement": 0.3, "eta": 0.7, "eps": 0.2, "steps": 5, "tol": 1e-4,
         "prior": "uniform", "mass": "uniform", "exponent": 0.8, "transfer": "argmax", "side": 96,
-        "antialias": False, "stride": 4.0,
+        "antialias": False, "stride": 4.0, "centres": "nominal",
     }  # fmt: skip
     assert set(given) == set(Settings().parts)
     assert Matcher(convolutions(), preset=preset, **given).settings.parts == given

@@ -47,10 +47,8 @@ from frot.correspondence.cache import CachedBackbone, FeatureCache
 from frot.correspondence.datasets import (
     PAIR_SETS,
     PairSet,
-    Verification,
     load_pairs,
     pf_willow,
-    verify_pairs,
 )
 from frot.correspondence.datasets.pair_set import Pair
 from frot.correspondence.evaluation import (
@@ -117,7 +115,6 @@ __all__ = [
     "TorchBackbone",
     "Transfer",
     "Tuned",
-    "Verification",
     "Warped",
     "coherence",
     "default_backbone",
@@ -145,6 +142,5 @@ __all__ = [
     "read_photo",
     "resolve_backbone",
     "result_table",
-    "verify_pairs",
     "write_match_page",
 ]

@@ -32,11 +32,13 @@ from frot.correspondence._features import (
 )
 from frot.correspondence._looks import Look, Looks, read_off
 from frot.correspondence._mirror import (
+    at_cells,
     mirrored_cells,
+    mirrored_grid,
     mirrored_image,
-    mirrored_size,
-    without_margin,
+    mirrored_width,
 )
+from frot.correspondence._offsets import measured_offsets, placed
 from frot.correspondence._photo import Photo, is_blank
 from frot.correspondence.agreement import AUTO, RULE
 from frot.correspondence.backbones import SomeLayers, resolve_backbone
@@ -89,7 +91,7 @@ class Matcher:
     cache : path or FeatureCache, optional
         Keep features on disk.
     method, agreement, eta, eps, steps, tol, prior, mass, exponent, transfer, side, antialias, \
-stride : optional
+stride, centres : optional
         See `Settings`.
 
     Examples
@@ -124,6 +126,7 @@ stride : optional
         side: int | None = None,
         antialias: bool | None = None,
         stride: float | str | None = None,
+        centres: str | None = None,
     ) -> None:
         check_choice(preset, "preset", tuple(PRESETS))
         self.settings: Settings = (
@@ -131,7 +134,7 @@ stride : optional
             .having(
                 method=method, agreement=agreement, eta=eta, eps=eps, steps=steps, tol=tol,
                 prior=prior, mass=mass, exponent=exponent, transfer=transfer, side=side,
-                antialias=antialias, stride=stride,
+                antialias=antialias, stride=stride, centres=centres,
             )
             .check()
         )  # fmt: skip
@@ -147,6 +150,8 @@ stride : optional
         self._check_prior()
         self._seen = FeatureMemory(self.device)
         self._photos = PhotoMemory()
+        # Where cells look, by the state of the network.
+        self._offsets: dict[Any, dict[str, float]] = {}
 
     def _check_prior(self) -> None:
         prior, count = self.settings.prior, len(self.backbone.layers)
@@ -162,10 +167,6 @@ stride : optional
         # What "auto" stands for has changed, and may again: other matches by the same settings.
         rule = {"rule": RULE} if given.agreement == AUTO else {}
         return fingerprint(settings=given, backbone=self.backbone.fingerprint, **rule)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Workers make their own features; the rest of what is remembered stays behind by itself.
-        return {**self.__dict__, "_seen": FeatureMemory(self.device)}
 
     def __call__(
         self, source: Any, target: Any, *, source_mask: Any = None, target_mask: Any = None
@@ -295,13 +296,16 @@ stride : optional
         if not looks.facing_matters(self.settings) or knows_names(self.backbone) or not looks.open:
             return looks
         pair = looks.first.pair
+        grid, number = pair.layers.source_grid, pair.layers.grid_of
+        width = mirrored_width(pair.source.size[1], grid)
         try:
             try:
-                one = self._mirrored(pair.source)
+                one = self._mirrored(pair.source, width)
             except InputError:
                 # It takes images of one size, and mirrored ones have a margin: the first decides.
                 return looks
-            layers, grid = self.layer_pair(one, pair.target), pair.layers.source_grid
+            mirrored = at_cells(one.maps, number, mirrored_grid(grid, width))
+            layers = replace(pair.layers, source=mirrored)
             a = mirrored_cells(pair.a, grid, Home.of(pair.a))
             votes = self.solve(PairFeatures(one, pair.target, layers, a, pair.b)).votes
         except KeyboardInterrupt as stop:
@@ -310,19 +314,19 @@ stride : optional
         votes = mirrored_cells(votes, grid, layers.home)
         return replace(looks, mirrored=Look(pair, votes))
 
-    def _mirrored(self, one: PhotoFeatures) -> PhotoFeatures:
-        """Return a photograph with the features of its mirror image, on as many cells."""
+    def _mirrored(self, one: PhotoFeatures, width: int) -> PhotoFeatures:
+        """Return a photograph with the features of its mirror image of this width."""
         settings = self.settings
         assert settings.side is not None
-        side, size = settings.side, mirrored_size(one.size, [layer.stride for layer in one.maps])
+        side = settings.side
 
         def look() -> PhotoFeatures:
             image, _ = one.photo.resized(side, antialias=settings.antialias)
-            maps = self._maps(one.photo.name, mirrored_image(image, size))
-            return replace(one, maps=without_margin(maps, one.maps))
+            maps = self._maps(one.photo.name, mirrored_image(image, width))
+            return replace(one, maps=maps)
 
         # The margin is that of some layers, and others may have been seen with another.
-        return self._seen.get(self._key(one.photo, size), one.photo, look)
+        return self._seen.get(self._key(one.photo, width), one.photo, look)
 
     def match(self, pair: PairFeatures, outcome: Outcome) -> Match:
         """Return the match that an outcome amounts to, after Hough matching where asked.
@@ -372,7 +376,7 @@ stride : optional
         other.settings = self.settings.having(**changes).check()
         other._check_prior()
         mine, its = self.settings, other.settings
-        look = ("side", "antialias", "mass")
+        look = ("side", "antialias", "mass", "centres")
         alike = all(getattr(mine, name) == getattr(its, name) for name in look)
         other._seen = self._seen if alike else FeatureMemory(self.device)
         return other
@@ -457,7 +461,7 @@ stride : optional
         photo = self.photo(source)
         return self._seen.get(self._key(photo), photo, lambda: self._extracted(photo))
 
-    def _key(self, photo: Photo, mirrored: tuple[int, int] | None = None) -> str:
+    def _key(self, photo: Photo, mirrored: int | None = None) -> str:
         # Some backbones know photographs by their names.
         name = photo.name if knows_names(self.backbone) else None
         # Networks may be trained between two photographs.
@@ -479,8 +483,19 @@ stride : optional
     def _maps(self, name: str, image: np.ndarray) -> tuple[FeatureMap, ...]:
         """Run the network on an image; its maps stay on the device where that is possible."""
         if self._seen.on_device and isinstance(self.backbone, OnDevice):
-            return tuple(self.backbone.extract_on_device(image))
-        return tuple(extract_named(self.backbone, name, image))
+            maps = tuple(self.backbone.extract_on_device(image))
+        else:
+            maps = tuple(extract_named(self.backbone, name, image))
+        if self.settings.centres == "nominal" or knows_names(self.backbone):
+            return maps
+        return maps if all(one.start for one in maps) else placed(maps, self._measured())
+
+    def _measured(self) -> dict[str, float]:
+        """Where the first cells of the layers look: measured once for a network."""
+        state = state_of(self.backbone)
+        if not set(self.backbone.layers) <= self._offsets.get(state, {}).keys():
+            self._offsets[state] = measured_offsets(self.backbone)
+        return self._offsets[state]
 
     def layer_pair(self, one: PhotoFeatures, other: PhotoFeatures) -> LayerPair:
         """Return the layers of two photographs, cell against cell."""

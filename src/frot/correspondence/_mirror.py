@@ -1,14 +1,12 @@
-"""A photograph mirrored for the network, and cells of its mirror image.
+"""A photograph mirrored for the network, with cells where the photograph's own cells look.
 
-Where layers have several strides, their cells are at multiples of these from the first pixel on.
-The mirror image therefore gets a margin, on the left and below, so that cells mirrored lie on
-cells: layers see columns of the margin first, and after these the photograph's own, from the last
-to the first.
+Cell j of the mirror image looks at :math:`s j + d`, the photograph's own cell i is there at
+:math:`W - 1 - d - s i`. The mirror image gets a margin on the left, so that to half a pixel cells
+lie on cells; what is left is interpolated.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,44 +17,49 @@ from frot._base.arrays import Home
 from frot.correspondence._features import FeatureMap, Grid
 
 
-def mirrored_size(size: tuple[int, int], strides: Sequence[float]) -> tuple[int, int]:
-    """Return height and width of the mirror image: one pixel more than multiples of all strides.
-
-    Where all layers have one stride, as patches do, cells fill the image: it needs no margin.
+def mirrored_width(width: int, grid: Grid) -> int:
+    """Return the width of the mirror image of a photograph whose cells are matched on a grid.
 
     Examples
     --------
-    >>> mirrored_size((30, 40), (4, 8)), mirrored_size((30, 40), (8, 8))
-    ((33, 41), (30, 40))
+    >>> mirrored_width(40, Grid(4, 5, 8.0, 19.0))
+    41
+    >>> mirrored_width(42, Grid(3, 3, 14.0, 14.0, start=(6.5, 6.5)))
+    42
     """
-    if len(set(strides)) == 1 or not all(float(stride).is_integer() for stride in strides):
-        return size
-    whole = math.lcm(*(int(stride) for stride in strides))
-    h, w = (side + (1 - side) % whole for side in size)
-    return h, w
+    stride = grid.strides[1]
+    margin = round((2.0 * grid.start[1] - (width - 1)) % stride)
+    return width + margin if margin < stride else width
 
 
-def mirrored_image(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """Return an image, (h, w, 3), mirrored, with a margin of its reflection up to a size.
+def mirrored_image(image: np.ndarray, width: int) -> np.ndarray:
+    """Return an image, (h, w, 3), mirrored, with a margin of its reflection up to a width.
 
     Examples
     --------
-    >>> mirrored_image(np.array([[[1], [2], [3]]]), (1, 5))[0, :, 0]
+    >>> mirrored_image(np.array([[[1], [2], [3]]]), 5)[0, :, 0]
     array([1, 2, 3, 2, 1])
     """
-    (h, w), (tall, wide) = image.shape[:2], size
-    padded = np.pad(image, ((0, tall - h), (0, wide - w), (0, 0)), mode="reflect")
+    padded = np.pad(image, ((0, 0), (0, width - image.shape[1]), (0, 0)), mode="reflect")
     return np.ascontiguousarray(padded[:, ::-1])
 
 
-def without_margin(
-    layers: Sequence[FeatureMap], own: Sequence[FeatureMap]
-) -> tuple[FeatureMap, ...]:
-    """Return layers of the mirror image on as many cells as the photograph's own layers have."""
-    return tuple(
-        replace(layer, values=layer.values[:, : one.grid.h, layer.grid.w - one.grid.w :])
-        for layer, one in zip(layers, own, strict=True)
-    )
+def mirrored_grid(grid: Grid, width: int) -> Grid:
+    """Return the cells of a photograph where they lie in its mirror image of this width.
+
+    Examples
+    --------
+    >>> mirrored_grid(Grid(1, 3, 8.0, 19.0, start=(0.0, -3.0)), 27).centres[:, 0]
+    array([13., 21., 29.])
+    """
+    y, x = grid.start
+    return replace(grid, start=(y, width - 1 - x - grid.strides[1] * (grid.w - 1)))
+
+
+def at_cells(layers: Sequence[FeatureMap], number: int, cells: Grid) -> tuple[FeatureMap, ...]:
+    """Return layers of a mirror image, the one whose cells are matched on these cells."""
+    known = [layer if layer.start else replace(layer, start=(0.0, 0.0)) for layer in layers]
+    return (*known[:number], known[number].at(cells), *known[number + 1 :])
 
 
 def mirrored_cells(values: Any, grid: Grid, home: Home) -> Any:

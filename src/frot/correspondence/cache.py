@@ -308,8 +308,8 @@ class FeatureMemory:
         self._lock = Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        # Locks cannot be sent to another process.
-        return {**self.__dict__, "_lock": None}
+        # Locks cannot be sent to another process, which makes its own features.
+        return {**self.__dict__, "_lock": None, "_kept": OrderedDict()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=Lock())

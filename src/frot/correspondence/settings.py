@@ -146,6 +146,9 @@ class Settings:
         Pixels between cells. A number is obeyed: where no layer has that stride, one is
         interpolated to it. ``"8+"``, the default, is the first layer with this stride or more (of
         this stride where all layers are finer), and ``"first"`` the very first layer.
+    centres : {"measured", "nominal"}
+        Where cells of convolutions look: the offset of each stride is measured once for a network,
+        on images and their mirror images; or multiples of the stride, as in the literature.
     """
 
     method: Any = _setting("frot", _check_method)
@@ -161,6 +164,7 @@ class Settings:
     side: int | None = _whole(None, 32)
     antialias: bool = _setting(True, check_flag)
     stride: float | str = _setting("8+", _check_stride)
+    centres: str = _choice("measured", ("measured", "nominal"))
 
     def having(self, **changes: Any) -> Settings:
         """Return the settings with those that are not None replaced."""
@@ -216,6 +220,7 @@ class Settings:
 # stride is 4; that of other networks may be 2, and four times as many cells sixteen times the work.
 _BOXES: dict[str, Any] = {
     "agreement": 1.0, "transfer": "boxes", "side": 300, "stride": "4+", "antialias": False,
+    "centres": "nominal",
 }  # fmt: skip
 PRESETS: dict[str, Settings] = {
     "frot": Settings(),

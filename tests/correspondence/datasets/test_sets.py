@@ -6,7 +6,7 @@ import pytest
 from scipy.io import loadmat, savemat
 
 from frot import InputError
-from frot.correspondence.datasets import PAIR_SETS, load_pairs, pf_willow, verify_pairs
+from frot.correspondence.datasets import PAIR_SETS, load_pairs, pf_willow
 from frot.correspondence.datasets.sets import SOURCES, WILLOW_CLASSES
 from frot.correspondence.evaluation.scores import mask_score, outline_mask
 from frot.datasets.catalogue import folders
@@ -59,7 +59,7 @@ def test_birds(tmp_path):
     (root / "pairs.json").write_text(json.dumps(content))
     assert len(load_pairs("birds", root)) == 10
     (root / "002.jpg").unlink()
-    assert any("002.jpg is missing" in text for text in verify_pairs("birds", root).missing)
+    assert any("002.jpg is missing" in text for text in load_pairs("birds", root).skipped)
     (root / "pairs.json").write_text("[]")
     with pytest.raises(InputError, match="no JSON object with images and pairs"):
         load_pairs("birds", root)
@@ -133,10 +133,9 @@ class TestBroken:
             file.write("what\n")
         with pytest.raises(InputError, match=r"has no pair that can be used; the first: 000000.*"):
             load_pairs("spair", root)
-        (root / "Layout" / "large" / "val.txt").write_text("")
-        found = verify_pairs("spair", root)
+        skipped = SOURCES["spair"].load(root, "test").skipped
         for reason in ("no JSON", "json is missing", "has no src_imsize", "id-source-target:class"):
-            assert sum(reason in text for text in found.missing) == 1
+            assert sum(reason in text for text in skipped) == 1
 
     def test_a_line_that_is_there_twice(self, tmp_path):
         root = generated.spair(tmp_path)
@@ -174,7 +173,8 @@ class TestBroken:
         savemat(path, {"kps": kps, "bbox": [[5.0, 5.0, 50.0, 40.0]]})
         with pytest.raises(InputError, match=r"has no pair that can be used"):
             load_pairs("pf-pascal", root)
-        assert any(reason in text for text in verify_pairs("pf-pascal", root).missing)
+        skipped = SOURCES["pf-pascal"].load(root, "test").skipped
+        assert any(reason in text for text in skipped)
 
     @pytest.mark.parametrize(
         ("column", "text", "reason"),

@@ -98,6 +98,28 @@ def test_a_pair_that_raises_stops_no_other(pairs, noting, workers, tmp_path):
     assert noting.calls == dict.fromkeys([pair.id for pair in pairs], 1)
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_several_matchers_are_run_on_the_same_pairs(pairs, noting, workers, tmp_path):
+    path = tmp_path / "store"
+    matchers = {"right": noting, "off": generated.Warp(off=3.0)}
+    found = run(pairs, matchers, path, workers=workers)
+    assert list(found) == ["right", "off"]
+    assert found["right"].pck(1e-9).value == 1.0
+    assert found["off"].pck(1e-9).value == 0.0
+    for one in found.values():
+        assert [record.id for record in one.records] == [pair.id for pair in pairs]
+    again = read_evaluation(path)
+    assert {name: one.pck() for name, one in again.items()} == {
+        name: one.pck() for name, one in found.items()
+    }
+    run(pairs, matchers, path, resume=True)
+    assert sum(noting.calls.values()) == 12
+    with pytest.raises(InputError, match="is of right, off, not of right; give another path"):
+        run(pairs, {"right": noting}, path, resume=True)
+    with pytest.raises(InputError, match="matcher: has no matchers"):
+        run(pairs, {})
+
+
 def test_a_missing_library_is_no_failure_of_a_pair(pairs):
     def matcher(source: Any, target: Any) -> Any:
         raise MissingDependencyError("torch is not installed")
@@ -233,7 +255,7 @@ class TestStore:
         assert len(run(pairs, noting, tmp_path / "store").records) == 12
 
     def test_two_runs_may_share_a_store(self, pairs, noting, tmp_path):
-        about = describe(pairs, noting)
+        about = describe(pairs, {"": noting})
         with open_store(tmp_path / "store", about) as other:
             assert len(run(pairs, noting, tmp_path / "store", resume=True).records) == 12
             assert len(read_records(other)) == 12
@@ -265,7 +287,7 @@ class TestStore:
 
         errors = np.array([0.1, np.inf, 1 / 3])
         made = Record("x", "c", errors=errors, points=np.ones((3, 2)), warnings=("w",))
-        about = describe(pairs, noting)
+        about = describe(pairs, {"": noting})
         with open_store(tmp_path / "store", about) as store:
             store.add("x", made.as_json())
         with open_store(tmp_path / "store", None) as store:

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
+import frot
 from frot.correspondence.datasets import load_pairs
 from frot.correspondence.evaluation import evaluate, read_evaluation
-from frot.correspondence.evaluation._run import DIED
 from tests.correspondence import generated
 from tests.correspondence.evaluation.matchers import Noting
 from tests.dask_cluster import two_workers
@@ -119,20 +119,15 @@ class TestJoblib:
 
         get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
-    def test_a_worker_that_dies_once_costs_nothing(self, pairs, tmp_path):
+    def test_a_worker_that_is_killed_costs_what_it_had(self, pairs, tmp_path):
         deadly = pairs.pairs[4].id
-        matcher = Noting(tmp_path / "calls", seconds=0.01, deadly=deadly)
-        found = evaluate(pairs, matcher, tmp_path / "store", workers=2, progress=False)
-        assert (tmp_path / "calls.died").exists()
-        assert found.failed == {}
+        matcher = Noting(tmp_path / "calls", seconds=0.05, deadly=deadly)
+        with pytest.raises(frot.InputError, match=r"workers: a process was killed.* of 12 pairs"):
+            evaluate(pairs, matcher, tmp_path / "store", workers=2, progress=False)
+        kept = {record.id for record in read_evaluation(tmp_path / "store").records}
+        found = evaluate(pairs, matcher, tmp_path / "store", resume=True, progress=False)
         assert len(found.done) == 12
-
-    def test_a_pair_that_kills_whoever_takes_it_has_failed(self, pairs, tmp_path):
-        deadly = pairs.pairs[4].id
-        matcher = Noting(tmp_path / "calls", deadly=deadly, again=True)
-        found = evaluate(pairs, matcher, tmp_path / "store", workers=2, progress=False)
-        assert found.failed == {deadly: DIED}
-        assert len(found.done) == 11
+        assert all(matcher.calls[id] == 1 for id in kept)
 
 
 class TestDask:
@@ -155,11 +150,9 @@ class TestDask:
         client.wait_for_workers(2, timeout=60)
         assert victim not in client.run(os.getpid).values()
 
-    def test_a_pair_that_kills_whoever_takes_it_has_failed(self, client, pairs, tmp_path):
+    def test_a_pair_that_kills_whoever_takes_it_ends_the_run(self, client, pairs, tmp_path):
         few = pairs.first(4)
-        deadly = few.pairs[1].id
-        matcher = replace(Noting(tmp_path / "calls"), deadly=deadly, again=True)
-        found = evaluate(few, matcher, backend="dask", progress=False)
-        assert found.failed == {deadly: DIED}
-        assert len(found.done) == 3
+        matcher = replace(Noting(tmp_path / "calls"), deadly=few.pairs[1].id, again=True)
+        with pytest.raises(frot.InputError, match="workers: a process was killed"):
+            evaluate(few, matcher, backend="dask", progress=False)
         client.wait_for_workers(2, timeout=60)

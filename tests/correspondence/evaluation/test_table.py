@@ -99,42 +99,6 @@ class TestTable:
         assert (hpf["tvmonitor"], hpf["all"], hpf["standard error"]) == ("35.6", "28.2", "")
         assert rows[0]["pairs"] == "72"
 
-    def test_latex_has_a_cell_for_every_column(self, tmp_path):
-        failed = Record("a_b", "cat", failure="ValueError: 100 % & more")
-        found = made()
-        found = Evaluation(found.name, (*found.records, failed), protocol=found.protocol)
-        text = found.table().write_latex(tmp_path / "table.tex").read_text()
-        assert r"a\_b (ValueError: 100 \% \& more)" in text
-        lines = [line for line in text.splitlines() if line.endswith(r"\\")]
-        assert len(lines) == 1 + 6 + sum(row.short for row in published("SPair-71k test"))
-        assert {line.replace(r"\&", "").count("&") for line in lines} == {21}
-        assert r"\begin{tabular}{ll" + "r" * 20 + "}" in text
-
-    def test_latex_has_the_totals_of_the_terminal(self):
-        table = made().table(label="mine")
-        lines = [line.split(" & ") for line in table.latex.splitlines() if line.endswith(r"\\")]
-        assert lines[0][-2:] == [r"all $\pm$ s.e.", r"pairs \\"]
-        for cells, row in zip(lines[1:7], table.rows, strict=False):
-            total = rf"{row.all:.1f} $\pm$ {row.error:.1f}"
-            assert cells[-2:] == [total, r"72 \\"]
-            assert total.replace(r"$\pm$", "±") in str(table)
-        # The others do not say.
-        assert {tuple(cells[-1:]) for cells in lines[7:]} == {(r" \\",)}
-        assert all("pm" not in cells[-2] for cells in lines[7:])
-
-    @pytest.mark.parametrize("name", ["PF-WILLOW", "SPair-71k test"])
-    def test_the_caption_has_name_and_protocol_once(self, name):
-        protocol = f"{name.split(' ')[0]}: a point is right within t"
-        records = (Record("a", "cat", errors=np.zeros(2)),)
-        found = Evaluation(name, records, protocol=protocol, notes=("incomplete: use --verify",))
-        caption = next(
-            line for line in found.table(others=False).latex.splitlines() if "caption" in line
-        )
-        said = rf"\caption{{{name}: a point is right within t. The data set is incomplete: use "
-        assert caption.startswith(said + "-{}-verify. 1 pairs, ")
-        assert caption.count(name) == 1
-        assert protocol in str(found.table())
-
     def test_a_terminal_gets_as_many_tables_as_it_needs(self, capsys):
         from rich.console import Console
 
@@ -184,6 +148,22 @@ class TestTable:
             result_table({"a": made(), "b": made("PF-WILLOW")})
         with pytest.raises(InputError, match="evaluations: are none"):
             result_table({})
+
+    def test_methods_behind_the_first_have_their_difference_to_it(self):
+        one = made()
+        worse = tuple(Record(r.id, r.category, errors=r.errors + 0.05) for r in one.records)
+        other = Evaluation(one.name, worse)
+        table = result_table({"a": one, "b": other}, [0.1], others=False)
+        apart = other.difference(one, 0.1, "image")
+        text = f"{100 * apart.value:+.1f} ± {100 * apart.standard_error:.1f}"
+        assert apart.value < 0.0
+        assert "less a" in str(table)
+        assert text in str(table)
+        rows = list(csv.DictReader(io.StringIO(table.csv)))
+        assert [row["less a"] for row in rows][::2] == ["", text]
+        # Classes are in the file alone.
+        assert "cat" in rows[0]
+        assert "cat" not in str(table)
 
     def test_nothing_matched_is_an_error_that_says_why(self):
         found = Evaluation("made", (Record("a", "cat", failure="ValueError: no weights"),))

@@ -159,12 +159,6 @@ class PairSet:
         return replace(self, pairs=tuple(self.pairs[i] for i in chosen))
 
 
-# Annotators click on borders, and MATLAB counts from one.
-SLACK = 1.0
-# EXIF's number of it, and the values that stand for a quarter turn, mirrored or not.
-ORIENTATION, SIDEWAYS = 0x0112, (5, 6, 7, 8)
-
-
 class BrokenAnnotationError(Exception):
     """An annotation that cannot be used; the message says why, without the pair's name."""
 
@@ -209,13 +203,15 @@ def _is_sideways(opened: Any, path: Path) -> bool:
         exif = require("PIL.Image", "correspondence").Image.getexif(opened)
     else:
         exif = opened.getexif()
-    return exif.get(ORIENTATION) in SIDEWAYS
+    # EXIF's number of the orientation; these stand for a quarter turn, mirrored or not.
+    return exif.get(0x0112) in (5, 6, 7, 8)
 
 
-def check_points(points: Any, photo: Path, what: str, slack: float = SLACK) -> np.ndarray:
+def check_points(points: Any, photo: Path, what: str, slack: float = 1.0) -> np.ndarray:
     """Return points of shape (k, 2) that lie in the photograph, or refuse them.
 
-    Points beyond a border by no more than `slack` pixels are put on it.
+    Points beyond a border by no more than `slack` pixels are put on it: annotators click on
+    borders, and MATLAB counts from one.
     """
     try:
         points = np.asarray(points, dtype=float)
@@ -307,11 +303,6 @@ def read_rows(path: Path) -> list[tuple[str, list[str]]]:
     return [(f"line {n} of {path.name}", row) for n, row in rows if any(map(str.strip, row))]
 
 
-def missing_from(paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the files that are not there, each once."""
-    return (path for path in dict.fromkeys(paths) if not path.is_file())
-
-
 def collect(
     tasks: Iterable[tuple[str, Callable[[], Pair]]],
 ) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
@@ -339,69 +330,23 @@ def collect(
     return tuple(pairs.values()), tuple(skipped)
 
 
-# Classes that are named; `verify_pairs` names everything.
-NAMED = 5
-
-
-def shortfall(pairs: Sequence[Pair], classes: Iterable[str], published: int) -> tuple[str, ...]:
+def shortfall(
+    pairs: Sequence[Pair], classes: Iterable[str], published: int, named: int = 5
+) -> tuple[str, ...]:
     """Return a sentence if published pairs or whole classes are missing, and nothing otherwise.
 
     Examples
     --------
     >>> shortfall((), ["cat", "dog"], 12)[0]
-    'incomplete: 0 of the 12 published pairs can be used, none of cat, dog; --verify names all ...'
+    'incomplete: 0 of the 12 published pairs can be used, none of cat, dog'
     """
     there = {pair.category for pair in pairs}
     absent = [name for name in dict.fromkeys(classes) if name not in there]
     if not absent and len(pairs) >= published:
         return ()
-    more = f" and {len(absent) - NAMED} more classes" if len(absent) > NAMED else ""
-    none = f", none of {', '.join(absent[:NAMED])}{more}" if absent else ""
-    return (
-        f"incomplete: {len(pairs)} of the {published} published pairs can be used{none}; "
-        "--verify names all that is missing",
-    )
-
-
-@dataclass(frozen=True)
-class Verification:
-    """Which files of a data set are on disk, and which are missing.
-
-    Printed, it has a line for everything that is missing.
-
-    Parameters
-    ----------
-    name : str
-        The data set.
-    folder : Path or None
-        Where it is.
-    found, published : int
-        Pairs that can be used, and pairs that there should be.
-    missing : tuple of str
-        One sentence per problem; empty where the data set is complete.
-
-    Examples
-    --------
-    >>> print(Verification("PF-WILLOW", Path("data"), 900, 900, ()))
-    PF-WILLOW in data: complete, 900 of 900 pairs
-    """
-
-    name: str
-    folder: Path | None
-    found: int
-    published: int
-    missing: tuple[str, ...]
-
-    @property
-    def complete(self) -> bool:
-        """Whether nothing is missing."""
-        return not self.missing
-
-    def __str__(self) -> str:
-        state = "complete" if self.complete else "incomplete"
-        name = self.name if self.folder is None else f"{self.name} in {self.folder}"
-        head = f"{name}: {state}, {self.found} of {self.published} pairs"
-        return "\n".join([head, *(f"  - {text}" for text in self.missing)])
+    more = f" and {len(absent) - named} more classes" if len(absent) > named else ""
+    none = f", none of {', '.join(absent[:named])}{more}" if absent else ""
+    return (f"incomplete: {len(pairs)} of the {published} published pairs can be used{none}",)
 
 
 class Source:
@@ -428,8 +373,6 @@ class Source:
     score : {"points", "masks"}
     left_out : str, optional
         Why pairs are skipped that were published to be.
-    by_list : bool
-        Whether pairs are in a list, without which, or without another part, none can be read.
     """
 
     name: str
@@ -442,11 +385,6 @@ class Source:
     protocol: str
     score: Literal["points", "masks"] = "points"
     left_out: str | None = None
-    by_list: bool = True
-
-    def files(self, folder: Path, split: str, row: Any) -> Iterable[Path]:
-        """Return the files that a row of the list asks for."""
-        raise NotImplementedError
 
     def pair(self, folder: Path, split: str, row: Any) -> Pair:
         """Read the pair of a row, or raise `BrokenAnnotationError`."""
@@ -472,10 +410,6 @@ class Source:
         """Return the list of pairs: what to call each in a sentence, and what is said of it."""
         return read_rows(self.parts(folder, split)[0])
 
-    def altered(self, folder: Path) -> list[str]:
-        """Say if the files are not those of the release, where that can be told."""
-        return []
-
     def check(self, folder: Path, split: str, given: bool) -> None:
         """Refuse a folder, `given` by the user or found, that lacks a part, and say which."""
         if absent := [str(part) for part in self.parts(folder, split) if not part.exists()]:
@@ -483,11 +417,6 @@ class Source:
                 f"{self.name} in {folder} is incomplete: {', '.join(absent)} not there; "
                 f"get it from {self.address}"
             )
-
-    def absent(self, folder: Path, split: str) -> Iterable[Path]:
-        """Yield files that are not there, where lists or other files say that they should be."""
-        rows = self.rows(folder, split)
-        return missing_from(path for _, row in rows for path in self.files(folder, split, row))
 
     def read(self, folder: Path, split: str) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
         """Return the pairs that can be used, and a sentence for each annotation that cannot."""
@@ -510,38 +439,6 @@ class Source:
 
     def _is_left_out(self, skipped: str) -> bool:
         return self.left_out is not None and self.left_out in skipped
-
-    def verify(self, root: str | os.PathLike[str] | None, split: str) -> Verification:
-        """Say exactly what is missing; see `verify_pairs`."""
-        self.check_split(split)
-        try:
-            folder = self.locate(root)
-        except InputError as error:
-            return Verification(self.name, None, 0, self.counts[split], (str(error),))
-        return self.layout(folder)._verified(folder, split)
-
-    def _verified(self, folder: Path, split: str) -> Verification:
-        published = self.counts[split]
-        gone = [path for path in self.parts(folder, split) if not path.exists()]
-        missing = [f"{path} is missing; get it from {self.address}" for path in gone]
-        absent = list(self.absent(folder, split))
-        missing += _by_folder(absent, folder, gone)
-        found = 0
-        # Without one of its parts nothing can be read, but for classes, each by itself.
-        if not (self.by_list and gone):
-            pairs = self._loaded(folder, split, given=True)
-            found = len(pairs)
-            # Without a list a sentence is about a photograph, and costs 18 pairs.
-            if (listed := found + self.by_list * len(pairs.skipped)) != published:
-                missing.append(f"{listed} pairs are there where {published} were published")
-            reported = {f"{path} is missing" for path in absent}
-            missing += [
-                text
-                for text in pairs.skipped
-                if not self._is_left_out(text) and not _is_reported(text, reported)
-            ]
-            missing += self.altered(folder)
-        return Verification(self.name, folder, found, published, tuple(missing))
 
     def locate(self, root: str | os.PathLike[str] | None) -> Path:
         """Return the folder of the data set: `root`, or a folder of its usual names below.
@@ -575,28 +472,3 @@ class Source:
         if split not in self.counts:
             known = quote_some(tuple(self.counts))
             raise InputError(f"split={split!r} is not one of {self.name}; give {known}")
-
-
-def _by_folder(absent: Iterable[Path], root: Path, gone: Iterable[Path]) -> list[str]:
-    """A sentence for each file, or for the topmost folder that is gone with all its files."""
-    known = set(gone)
-    counts = Counter(_topmost(path, root) for path in absent)
-    alone = set(absent)
-    return [
-        f"{path} is missing" if path in alone else f"{path} is missing, with {count} files in it"
-        for path, count in counts.items()
-        if path not in known
-    ]
-
-
-def _topmost(path: Path, root: Path) -> Path:
-    """Return the first of a missing file's folders that is missing too, or else the file."""
-    if not path.is_relative_to(root):
-        return path
-    above = [one for one in path.parents if one.is_relative_to(root)]
-    return next((one for one in reversed(above) if not one.exists()), path)
-
-
-def _is_reported(text: str, reported: set[str]) -> bool:
-    reason = text.rpartition(" was skipped: ")[2]
-    return reason.removeprefix("its annotation ").removeprefix("the photograph ") in reported

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import permutations
 from pathlib import Path
@@ -21,13 +21,11 @@ from frot.correspondence.datasets.pair_set import (
     Pair,
     PairSet,
     Source,
-    Verification,
     check_points,
     collect,
     extent,
     longer_side,
     matched_points,
-    missing_from,
     photo_size,
     read_mat,
 )
@@ -81,13 +79,6 @@ class _SPair(Source):
     def rows(self, folder: Path, split: str) -> Iterable[tuple[str, str]]:
         path = self.parts(folder, split)[0]
         return [(line, line) for line in path.read_text().split()] if path.is_file() else []
-
-    def files(self, folder: Path, split: str, row: str) -> Iterable[Path]:
-        try:
-            photos, _ = _spair_photos(folder, row)
-        except BrokenAnnotationError:
-            return ()
-        return (_spair_annotation(folder, split, row), *photos)
 
     def pair(self, folder: Path, split: str, row: str) -> Pair:
         photos, category = _spair_photos(folder, row)
@@ -162,12 +153,6 @@ class _PfPascal(Source):
         return (listed and not (folder / "PF-dataset-WILLOW").is_dir()) or (
             (folder / "Annotations" / "aeroplane").is_dir() and (folder / "JPEGImages").is_dir()
         )
-
-    def files(self, folder: Path, split: str, row: list[str]) -> Iterable[Path]:
-        if not (category := _pascal_class(row)):
-            return ()
-        photos, annotations = _pascal_files(folder, row, category)
-        return (*annotations, *photos)
 
     def pair(self, folder: Path, split: str, row: list[str]) -> Pair:
         if len(row) < 3:
@@ -301,10 +286,6 @@ class _Birds(Source):
         for number, pair in enumerate(pairs):
             yield f"pair {number} of {BIRDS_LIST}", (pair, images)
 
-    def absent(self, folder: Path, split: str) -> Iterator[Path]:
-        # Be they in a pair or not.
-        return missing_from(folder / name for name in _birds(folder)[0])
-
     def pair(self, folder: Path, split: str, row: Any) -> Pair:
         try:
             (first, second), images = row
@@ -345,24 +326,10 @@ def _species(image: Any) -> str:
     return str(image["species"]).rpartition(".")[2].replace("_", " ")
 
 
-# Of each class, what its photographs' names begin with, and how the ten go on.
-_WILLOW_NAMES = {
-    "car(G)": ("Cars_", "006a 007a 008b 009b 013b 017a 017b 019a 019b 022a"),
-    "car(M)": ("Cars_", "000a 004b 006a 008a 013b 014b 015a 017a 017b 022a"),
-    "car(S)": ("Cars_", "000a 001b 004b 008a 014a 014b 015a 028a 028b 031"),
-    "duck(S)": ("060_", "0000 0002 0005 0010 0013 0026 0030 0036 0044 0071"),
-    "motorbike(G)": ("Motorbikes_", "001a 002a 003b 011a 015a 020 023 038 039 040"),
-    "motorbike(M)": ("Motorbikes_", "003b 007a 010b 015a 020 024 030 032 038 039"),
-    "motorbike(S)": ("Motorbikes_", "004b 007a 010a 010b 022 024 028 030 032 035"),
-    "winebottle(M)": ("246_", "0001 0002 0003 0019 0021 0038 0090 0091 0099 0100"),
-    "winebottle(wC)": ("246_", "0018 0019 0021 0029 0038 0042 0052 0061 0090 0091"),
-    "winebottle(woC)": ("246_", "0001 0002 0003 0006 0010 0032 0056 0080 0099 0100"),
-}
-WILLOW_CLASSES = tuple(_WILLOW_NAMES)
-WILLOW_RELEASED = {
-    name: tuple(f"{start}{end}" for end in ends.split())
-    for name, (start, ends) in _WILLOW_NAMES.items()
-}
+WILLOW_CLASSES = (
+    *("car(G)", "car(M)", "car(S)", "duck(S)", "motorbike(G)", "motorbike(M)", "motorbike(S)"),
+    *("winebottle(M)", "winebottle(wC)", "winebottle(woC)"),
+)
 WILLOW_POINTS = 10
 WILLOW_LIST = "test_pairs.csv"
 # Of the names and digests of the release's 100 photographs and 100 annotations.
@@ -412,22 +379,6 @@ class _RawPfWillow(_PfWillow):
     """The same as it was released: a folder of annotations for each class, read by itself."""
 
     needs = WILLOW_CLASSES
-    by_list = False
-
-    def absent(self, folder: Path, split: str) -> Iterator[Path]:
-        for name in WILLOW_CLASSES:
-            here = folder / name
-            stems = _stems(here)
-            # Where none has a name of the release's it is something else, and the digest says so.
-            if here.is_dir() and (not stems or not stems.isdisjoint(WILLOW_RELEASED[name])):
-                stems |= set(WILLOW_RELEASED[name])
-            files = (here / f"{stem}{end}" for stem in sorted(stems) for end in (".png", ".mat"))
-            yield from missing_from(files)
-
-    def altered(self, folder: Path) -> list[str]:
-        if _digest(folder) == WILLOW_DIGEST:
-            return []
-        return [f"the files in {folder} are not those of the release, by their SHA-256"]
 
     def check(self, folder: Path, split: str, given: bool) -> None:
         # What is not the release is taken where the user says so.
@@ -566,29 +517,6 @@ def find_source(name: str) -> Source:
             f"name={name!r} is not a set of pairs; give one of {quote_some(PAIR_SETS)}"
         )
     return SOURCES[name]
-
-
-def verify_pairs(
-    name: str, root: str | os.PathLike[str] | None = None, split: str = "test"
-) -> Verification:
-    """Say exactly what is missing from a data set: folders, files, pairs against the published.
-
-    Every file that a list of pairs asks for, or that belongs to another one, is looked for; one
-    that is gone is named, or the folder that it was in if all of that is gone.
-
-    Parameters
-    ----------
-    name, root, split :
-        As for `load_pairs`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> print(verify_pairs("pf-pascal", tempfile.mkdtemp()))
-    PF-PASCAL: incomplete, 0 of 299 pairs
-      - PF-PASCAL is not in ...: its folder holds ...; get it from https://...
-    """
-    return find_source(name).verify(root, split)
 
 
 def pf_willow(root: str | os.PathLike[str] | None = None, split: str = "test") -> PairSet:

@@ -8,10 +8,10 @@ import os
 import pickle
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import fields, is_dataclass
-from functools import partial
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -44,20 +44,21 @@ def evaluate(
     retry_failed: bool = False,
     limit: int | None = None,
     progress: bool = True,
-) -> Evaluation:
+) -> Any:
     """Match every pair of a data set, keep each as it is finished, and score them.
 
-    If the process ends early, finished pairs are in `store`, and the same call with
-    ``resume=True`` does the others only. A pair that raises is kept as failed with its message and
-    does not stop the others; one that crashes its worker process is tried once more by itself.
+    If the process ends early, or one of its workers is killed, finished pairs are in `store`, and
+    the same call with ``resume=True`` does the others only. A pair that raises is kept as failed
+    with its message and does not stop the others.
 
     Parameters
     ----------
     pairs : PairSet
         As from `load_pairs`.
-    matcher : Matcher, or callable
+    matcher : Matcher, callable, or a mapping of names to such
         Called with the paths of source and target; what it returns has ``transfer(points).points``
-        and ``alpha``, and may have ``result``, a `Result`.
+        and ``alpha``, and may have ``result``, a `Result`. Several are run on the same pairs;
+        those that `Matcher.with_settings` makes of one share the features of photographs.
     store : path, optional
         An SQLite file that keeps the results; without it they are in memory only.
     workers : int
@@ -76,7 +77,8 @@ def evaluate(
 
     Returns
     -------
-    Evaluation
+    Evaluation, or a dict of them by name
+        `result_table` puts these side by side, with paired differences.
 
     Raises
     ------
@@ -100,35 +102,55 @@ def evaluate(
     _check(pairs, backend)
     workers = _workers(workers)
     chosen = pairs.first(limit)
-    about = describe(pairs, matcher)
+    matchers = matcher if isinstance(matcher, Mapping) else {"": matcher}
+    if not matchers:
+        raise InputError("matcher: has no matchers; give one or more by name")
+    about = describe(pairs, matchers)
     with open_store(store, about, resume) as kept:
         known = read_records(kept)
         if retry_failed:
-            known = {id: one for id, one in known.items() if one.failure is None}
-        left = [pair for pair in chosen if pair.id not in known]
+            known = {key: one for key, one in known.items() if one.failure is None}
+        left = [pair for pair in chosen if any(_key(x, pair.id) not in known for x in matchers)]
         # Pairs of one source together, so that its features are at hand.
         order = {path: k for k, path in enumerate(dict.fromkeys(pair.source for pair in left))}
         left.sort(key=lambda pair: order[pair.source])
-        done = len(chosen) - len(left)
-        bar = counting_bar(
-            "pairs", len(chosen), len(chosen), enabled=bool(progress), before=(done, done)
-        )
+        todo = [(x, pair) for pair in left for x in matchers if _key(x, pair.id) not in known]
+        count = len(chosen) * len(matchers)
+        done = count - len(todo)
+        bar = counting_bar("pairs", count, count, enabled=bool(progress), before=(done, done))
         try:
-            with bar as show, _ready(matcher, backend, workers if left else 1) as (carrier, send):
-                tasks = [PairTask(pair, carrier, pairs.score == "masks") for pair in left]
-                with closing(with_retries(send, tasks)) as records:
-                    for record in records:
-                        kept.add(record.id, record.as_json())
+            with bar as show, _ready(matchers, backend, workers if todo else 1) as (carrier, send):
+                tasks = (PairTask(pair, x, carrier, pairs.score == "masks") for x, pair in todo)
+                with closing(send(tasks)) as records:
+                    for name, record in records:
+                        kept.add(_key(name, record.id), record.as_json())
                         done += 1
                         show(1, 1.0)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(_how_to_go_on(kept, done, len(chosen))) from None
+            raise KeyboardInterrupt(_how_to_go_on(kept, done, count)) from None
+        except Exception as error:
+            if any(kind.__name__ in WORKER_ERRORS for kind in type(error).__mro__):
+                how = _how_to_go_on(kept, done, count)
+                raise InputError(
+                    f"workers: a process was killed, maybe for want of memory; {how}, with fewer "
+                    "workers"
+                ) from error
+            raise
         known = read_records(kept)
-    return evaluation_of(about, tuple(known[pair.id] for pair in chosen))
+    found = {
+        name: evaluation_of(about, name, (known[_key(name, pair.id)] for pair in chosen))
+        for name in matchers
+    }
+    return found if isinstance(matcher, Mapping) else found[""]
 
 
-def read_evaluation(store: str | os.PathLike[str]) -> Evaluation:
-    """Read what a store holds, be the run finished or not.
+def _key(name: str, pair: str) -> str:
+    """Under what the record of a matcher and a pair is kept."""
+    return f"{name}\t{pair}" if name else pair
+
+
+def read_evaluation(store: str | os.PathLike[str]) -> Any:
+    """Read what a store holds, be the run finished or not: an Evaluation, or a dict of several.
 
     Raises
     ------
@@ -136,38 +158,47 @@ def read_evaluation(store: str | os.PathLike[str]) -> Evaluation:
         If the file is not there, or is not a store of an evaluation.
     """
     with open_store(store, None) as kept:
-        return evaluation_of(kept.about, tuple(read_records(kept).values()))
+        about, known = kept.about, read_records(kept)
+    by_name: dict[str, list[Record]] = {name: [] for name in about["settings"]}
+    for key, record in known.items():
+        by_name[key.partition("\t")[0] if "\t" in key else ""].append(record)
+    found = {name: evaluation_of(about, name, some) for name, some in by_name.items()}
+    return found.get("", found)
 
 
-def evaluation_of(about: Mapping[str, Any], records: tuple[Record, ...]) -> Evaluation:
-    """Return the evaluation of what `describe` said it is of."""
+def evaluation_of(about: Mapping[str, Any], name: str, records: Iterable[Record]) -> Evaluation:
+    """Return the evaluation of one of the matchers that `describe` told of."""
     return Evaluation(
         about["data set"],
-        records,
+        tuple(records),
         tuple(about["skipped"]),
         about["protocol"],
         about["score"],
-        about["settings"],
+        about["settings"][name],
         tuple(about["notes"]),
     )
 
 
-def describe(pairs: PairSet, matcher: Any) -> dict[str, Any]:
-    """Return data set, matcher and rules, as JSON can hold them."""
+def describe(pairs: PairSet, matchers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return data set, matchers and rules, as JSON can hold them."""
     from importlib.metadata import version
 
-    known = getattr(matcher, "fingerprint", None)
     return {
         "data set": pairs.name,
         "pairs": pairs.fingerprint,
-        "matcher": known if isinstance(known, str) else fingerprint(matcher=matcher),
-        "settings": _settings(matcher),
+        "matchers": {name: _fingerprint(one) for name, one in matchers.items()},
+        "settings": {name: _settings(one) for name, one in matchers.items()},
         "protocol": pairs.protocol,
         "score": pairs.score,
         "skipped": list(pairs.skipped),
         "notes": list(pairs.notes),
         "version": version("frot"),
     }
+
+
+def _fingerprint(matcher: Any) -> str:
+    known = getattr(matcher, "fingerprint", None)
+    return known if isinstance(known, str) else fingerprint(matcher=matcher)
 
 
 def _settings(matcher: Any) -> dict[str, str]:
@@ -220,45 +251,43 @@ def _difference(was: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
         return f"is of {was['data set']}, not of {now['data set']}"
     if was["pairs"] != now["pairs"]:
         return f"is of other pairs, points or photographs of {now['data set']}"
-    if was["matcher"] != now["matcher"]:
-        old, new = was["settings"], now["settings"]
-        changed = [
-            f"{name} was {old.get(name)} and is {new.get(name)}"
-            for name in dict.fromkeys([*old, *new])
-            if old.get(name) != new.get(name)
-        ]
-        what = "; ".join(changed) or "its fingerprint has changed"
-        return f"was begun with another matcher: {what}"
+    if was["matchers"].keys() != now["matchers"].keys():
+        return f"is of {', '.join(was['matchers'])}, not of {', '.join(now['matchers'])}"
+    for matcher, known in now["matchers"].items():
+        if was["matchers"][matcher] != known:
+            old, new = was["settings"][matcher], now["settings"][matcher]
+            changed = [
+                f"{name} was {old.get(name)} and is {new.get(name)}"
+                for name in dict.fromkeys([*old, *new])
+                if old.get(name) != new.get(name)
+            ]
+            what = "; ".join(changed) or "its fingerprint has changed"
+            return f"was begun with another matcher: {what}"
     if was["version"] != now["version"]:
         # Another version may match otherwise: its pairs do not belong into the same table.
         return f"was begun with frot {was['version']}, and this is {now['version']}"
     return None
 
 
-# The matcher of this process: networks are loaded once, not once a pair.
-_LOADED: dict[str, Any] = {}
+@dataclass(frozen=True)
+class _Content:
+    """What reads pickled matchers; equal where they are."""
+
+    digest: str
+    read: Callable[[], bytes] = field(compare=False)
 
 
-def _loaded(digest: str, read: Callable[[], bytes]) -> Any:
-    """Return the matcher that was pickled; the same object for every pair in a process."""
-    if digest not in _LOADED:
-        content = read()
-        _LOADED.clear()
-        _LOADED[digest] = pickle.loads(content)
-    return _LOADED[digest]
+@lru_cache(maxsize=1)
+def _loaded(content: _Content) -> Any:
+    """Return the matchers that were pickled; the same objects for every pair in a process."""
+    return pickle.loads(content.read())
 
 
 @contextmanager
-def pickled_matcher(matcher: Any, *, by_file: bool) -> Iterator[Callable[[], Any]]:
-    """Yield what returns the matcher in another process; a file serves those of one machine.
-
-    Raises
-    ------
-    InputError
-        If it cannot be pickled.
-    """
+def _pickled(matchers: Any, *, by_file: bool) -> Iterator[Callable[[], Any]]:
+    """Yield what returns the matchers in another process; a file serves those of one machine."""
     try:
-        content = _cloudpickle().dumps(matcher)
+        content = _cloudpickle().dumps(matchers)
     except MissingDependencyError:
         raise
     except Exception as error:
@@ -267,29 +296,34 @@ def pickled_matcher(matcher: Any, *, by_file: bool) -> Iterator[Callable[[], Any
         ) from None
     digest = hashlib.sha256(content).hexdigest()
     if not by_file:
-        yield partial(_loaded, digest, partial(bytes, content))
+        yield partial(_loaded, _Content(digest, partial(bytes, content)))
         return
     with tempfile.TemporaryDirectory(prefix="frot-") as folder:
         path = Path(folder) / "matcher.pickle"
         path.write_bytes(content)
-        yield partial(_loaded, digest, path.read_bytes)
+        yield partial(_loaded, _Content(digest, path.read_bytes))
 
 
 class PairTask(NamedTuple):
-    """A pair and what to match it with."""
+    """A pair and which matcher to match it with."""
 
     pair: Pair
-    # Returns the matcher, in whatever process.
-    matcher: Callable[[], Any]
+    matcher: str
+    # Returns the matchers by name, in whatever process.
+    matchers: Callable[[], Mapping[str, Any]]
     masks: bool
 
 
-def match_pair(task: PairTask) -> Record:
+def match_pair(task: PairTask) -> tuple[str, Record]:
     """Match a pair and score it; what it raises is a failure of the pair, not of the run."""
+    return task.matcher, _matched(task)
+
+
+def _matched(task: PairTask) -> Record:
     pair = task.pair
     start = time.perf_counter()
     try:
-        matcher = task.matcher()
+        matcher = task.matchers()[task.matcher]
         with collect_warnings() as heard:
             match = matcher(pair.source, pair.target)
             found = np.asarray(match.transfer(pair.source_points).points, dtype=float)
@@ -349,61 +383,22 @@ def _cloudpickle() -> Any:
 
 # What joblib and Dask raise when the process that ran a task is no more.
 WORKER_ERRORS = ("TerminatedWorkerError", "BrokenProcessPool", "KilledWorker")
-DIED = "the process that matched it died, twice; it may need more memory than there is"
 # What does tasks, in the order in which they are finished.
-Send = Callable[[Iterable[PairTask]], Generator[Record, None, None]]
-
-
-def with_retries(send: Send, tasks: Sequence[PairTask]) -> Generator[Record, None, None]:
-    """Yield a record for every task, though processes may die.
-
-    Nobody can tell which of the tasks in flight took its process down. Each of them is done by
-    itself; the one that is alone when its process dies has failed.
-    """
-    left = {task.pair.id: task for task in tasks}
-    while left:
-        sent: list[PairTask] = []
-        try:
-            with closing(send(_noted(list(left.values()), sent))) as records:
-                for record in records:
-                    del left[record.id]
-                    yield record
-        except Exception as error:
-            if not _worker_died(error):
-                raise
-        else:
-            return
-        for task in [task for task in sent if task.pair.id in left]:
-            try:
-                (record,) = send([task])
-            except Exception as error:
-                if not _worker_died(error):
-                    raise
-                record = Record(task.pair.id, task.pair.category, failure=DIED)
-            del left[record.id]
-            yield record
-
-
-def _noted(tasks: Iterable[PairTask], sent: list[PairTask]) -> Iterator[PairTask]:
-    for task in tasks:
-        sent.append(task)
-        yield task
-
-
-def _worker_died(error: Exception) -> bool:
-    return any(kind.__name__ in WORKER_ERRORS for kind in type(error).__mro__)
+Send = Callable[[Iterable[PairTask]], Generator[tuple[str, Record], None, None]]
 
 
 @contextmanager
-def _ready(matcher: Any, backend: str, workers: int) -> Iterator[tuple[Callable[[], Any], Send]]:
-    """Yield what returns the matcher where tasks are done, and what does them."""
+def _ready(
+    matchers: Mapping[str, Any], backend: str, workers: int
+) -> Iterator[tuple[Callable[[], Any], Send]]:
+    """Yield what returns the matchers where tasks are done, and what does them."""
     if backend == "loky" and workers == 1:
-        yield lambda: matcher, lambda tasks: spread(match_pair, tasks, 1)
+        yield lambda: matchers, lambda tasks: spread(match_pair, tasks, 1)
         return
     joblib: Any = require("joblib", "parallel")
     where = {"backend": "dask"} if backend == "dask" else {"backend": "loky", "n_jobs": workers}
     with (
-        pickled_matcher(matcher, by_file=backend == "loky") as carrier,
+        _pickled(dict(matchers), by_file=backend == "loky") as carrier,
         joblib.parallel_config(**where),
     ):
         yield carrier, lambda tasks: spread(match_pair, tasks, at_once=True)

@@ -1,4 +1,4 @@
-"""The paper's per-class table, with figures of other papers: on a terminal, as CSV, as LaTeX."""
+"""The paper's per-class table, with figures of other papers: on a terminal and as CSV."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
     from frot.correspondence.evaluation.scores import Estimate, Evaluation, Per
 
-# More classes than this are for files, not for the eye.
-SHOWN_CLASSES = 24
-EDGES = 2
+PER: tuple[Per, ...] = ("image", "point")
 
 
 @dataclass(frozen=True)
@@ -44,13 +42,15 @@ class Row:
     pairs: int | None = None
     # Whether it is shown unless all published rows are asked for.
     short: bool = True
+    # Less the first method's, on the pairs that both matched, and its standard error.
+    less_first: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
 class ResultTable:
     """Rows of scores by class, with notes.
 
-    `print` it, or `write_csv` and `write_latex`.
+    `print` it, or `write_csv`.
 
     Examples
     --------
@@ -67,41 +67,31 @@ class ResultTable:
     short: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def _difference(self) -> list[tuple[str, list[str]]]:
+        """The column of differences, where there is one: its head and cells."""
+        if all(row.less_first is None for row in self.rows):
+            return []
+        cells = [
+            "" if row.less_first is None else "{:+.1f} ± {:.1f}".format(*row.less_first)
+            for row in self.rows
+        ]
+        return [(f"less {self.rows[0].method}", cells)]
+
+    @property
     def csv(self) -> str:
         """As comma-separated values, every class with its full name."""
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
         head = ["method", "measure", "source", *self.classes, "all", "standard error", "pairs"]
-        writer.writerow(head)
-        for row in self.rows:
+        writer.writerow([*head, *(name for name, _ in self._difference)])
+        differences = [cells for _, cells in self._difference]
+        for place, row in enumerate(self.rows):
             known = [_figure(row.values.get(name)) for name in self.classes]
             error = "" if row.error is None or math.isnan(row.error) else f"{row.error:.2f}"
             last = [_figure(row.all), error, "" if row.pairs is None else row.pairs]
+            last += [cells[place] for cells in differences]
             writer.writerow([row.method, row.measure, row.source, *known, *last])
         return file.getvalue()
-
-    @property
-    def latex(self) -> str:
-        """As a table of LaTeX's, with booktabs: totals with their standard errors, and pairs."""
-        shown = [self.short.get(name, name) for name in self.classes]
-        heads = ["Method", "Measure", *shown, "all", "pairs"]
-        lines = []
-        for row, method in zip(self.rows, self._marked, strict=True):
-            known = [_figure(row.values.get(name)) for name in self.classes]
-            count = "" if row.pairs is None else str(row.pairs)
-            lines.append([method, row.measure, *known, _total(row), count])
-        if any(cells[-2].count("±") for cells in lines):
-            heads[-2] = "all ± s.e."
-        return latex_table(heads, lines, self._caption)
-
-    @property
-    def _caption(self) -> str:
-        """Title, notes and sources as sentences; a note on the title's own set goes on from it."""
-        said = [self.title, *self.notes, *self.sources]
-        name, colon, rest = "".join(self.notes[:1]).partition(": ")
-        if colon and self.title.startswith(name):
-            said[:2] = [f"{self.title}: {rest}"]
-        return " ".join(f"{text}." for text in said)
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -123,26 +113,29 @@ class ResultTable:
 
     def write_csv(self, path: str | os.PathLike[str]) -> Path:
         """Write a file of comma-separated values."""
-        return _write(path, self.csv)
+        path = Path(path)
+        check_writable(path)
+        with replacing(path) as draft:
+            draft.write_text(self.csv, encoding="utf-8")
+        return path
 
-    def write_latex(self, path: str | os.PathLike[str]) -> Path:
-        """Write a file to be included in a document."""
-        return _write(path, self.latex)
+    def rich(self, width: int = 100, most: int = 24) -> list[Table]:
+        """Return tables for a terminal, several where the classes do not fit beside one another.
 
-    def rich(self, width: int = 100) -> list[Table]:
-        """Return tables for a terminal, several where the classes do not fit beside one another."""
+        More classes than `most`, and classes of several methods, are for files, not for the eye.
+        """
         from rich import box
         from rich.table import Table
         from rich.text import Text
 
         fixed = [("method", self._marked), ("measure", [row.measure for row in self.rows])]
-        last = [("all", [_total(row) for row in self.rows])]
-        shown = self.classes if len(self.classes) <= SHOWN_CLASSES else ()
+        last = [("all", [_total(row) for row in self.rows]), *self._difference]
+        shown = () if self._difference or len(self.classes) > most else self.classes
         columns = [
             (self.short.get(name, name), [_figure(row.values.get(name)) for row in self.rows])
             for name in shown
         ]
-        room = width - EDGES - sum(_width(*column) for column in fixed)
+        room = width - 2 - sum(_width(*column) for column in fixed)
         made = []
         for number, block in enumerate(_blocks([*columns, *last], room)):
             title = self.title if number == 0 else None
@@ -197,79 +190,6 @@ def _blocks(
     return blocks
 
 
-def _write(path: str | os.PathLike[str], text: str) -> Path:
-    path = Path(path)
-    check_writable(path)
-    with replacing(path) as draft:
-        draft.write_text(text, encoding="utf-8")
-    return path
-
-
-SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "±": r"$\pm$",
-}
-
-
-def latex_table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
-    r"""Return a table with booktabs' rules; the first two columns are text, the others figures.
-
-    Examples
-    --------
-    >>> print(latex_table(["Method", "Measure", "cat"], [["a_b", "PCK", "1.0"]], "5 %."))
-    % needs \usepackage{booktabs,graphicx}
-    \begin{table}
-    \centering
-    \caption{5 \%.}
-    \resizebox{\textwidth}{!}{%
-    \begin{tabular}{llr}
-    \toprule
-    Method & Measure & cat \\
-    \midrule
-    a\_b & PCK & 1.0 \\
-    \bottomrule
-    \end{tabular}}
-    \end{table}
-    <BLANKLINE>
-    """
-    lines = [
-        r"% needs \usepackage{booktabs,graphicx}",
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{_escaped(caption)}}}",
-        r"\resizebox{\textwidth}{!}{%",
-        rf"\begin{{tabular}}{{ll{'r' * (len(heads) - 2)}}}",
-        r"\toprule",
-        _latex_line(heads),
-        r"\midrule",
-        *(_latex_line(row) for row in rows),
-        r"\bottomrule",
-        r"\end{tabular}}",
-        r"\end{table}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _latex_line(cells: Sequence[str]) -> str:
-    return " & ".join(map(_escaped, cells)) + r" \\"
-
-
-def _escaped(text: str) -> str:
-    # Two hyphens in a row would be a dash, where they begin an option.
-    return "".join(SPECIAL.get(letter, letter) for letter in text).replace("--", "-{}-")
-
-
 # What the layers or the network were chosen with, in the rows of the paper's long table.
 CHOSEN = {
     "original": "trained on other data",
@@ -315,20 +235,17 @@ def _paper() -> Iterator[Row]:
         yield Row(method, "PCK 0.1 per image", source, classes, float(row["all"]), short=short)
 
 
-THRESHOLDS = (0.05, 0.1, 0.15)
-AVERAGES: tuple[Per, ...] = ("image", "point")
-# Failed pairs and skipped annotations that are named; all of them are counted.
-NAMED = 5
-
-
 def result_table(
     evaluations: Mapping[str, Evaluation],
-    thresholds: Sequence[float] = THRESHOLDS,
+    thresholds: Sequence[float] = (0.05, 0.1, 0.15),
     *,
     others: bool = True,
     every: bool = False,
+    named: int = 5,
 ) -> ResultTable:
     """Put evaluations of one data set into a table, by the names that they are given.
+
+    Those behind the first have the difference to it, on the pairs that both matched, too.
 
     Parameters
     ----------
@@ -339,6 +256,8 @@ def result_table(
         Whether published rows are added; they are at 0.1, most of them per image.
     every : bool
         Whether all of them are, or only those of the paper's short table.
+    named : int
+        Failed pairs and skipped annotations that are named; all of them are counted.
 
     Raises
     ------
@@ -354,7 +273,7 @@ def result_table(
     rows = [
         row
         for name, one in evaluations.items()
-        for row in _measured(name, one, thresholds, classes)
+        for row in _measured(name, one, thresholds, classes, None if one is first else first)
     ]
     if others:
         rows += [one for one in published(first.name) if one.short or every]
@@ -363,25 +282,28 @@ def result_table(
         f"The data set is {note}" for one in evaluations.values() for note in one.notes
     )
     for name, one in evaluations.items():
-        notes += _notes(one, f"{name}: " if len(evaluations) > 1 else "")
+        notes += _notes(one, f"{name}: " if len(evaluations) > 1 else "", named)
     if first.skipped:
-        more = "; --verify names all" if len(first.skipped) > NAMED else ""
-        some = "; ".join(first.skipped[:NAMED]) + more
+        more = "; ..." if len(first.skipped) > named else ""
+        some = "; ".join(first.skipped[:named]) + more
         notes.append(f"{len(first.skipped)} annotations were skipped: {some}")
     short = SPAIR_CLASSES if first.name.startswith("SPair") else {}
     return ResultTable(first.name, classes, tuple(rows), tuple(notes), short)
 
 
 def _measured(
-    name: str, one: Evaluation, thresholds: Sequence[float], classes: Sequence[str]
-) -> list[Row]:
+    name: str, one: Evaluation, thresholds: Sequence[float], classes: Sequence[str],
+    first: Evaluation | None,
+) -> list[Row]:  # fmt: skip
     matched = {record.category for record in one.done}
     if not matched:
-        first = "".join(f"; the first, {id}: {why}" for id, why in list(one.failed.items())[:1])
-        raise InputError(f"{name}: no pair of {one.name} was matched{first}")
+        failed = "".join(f"; the first, {id}: {why}" for id, why in list(one.failed.items())[:1])
+        raise InputError(f"{name}: no pair of {one.name} was matched{failed}")
     there = [category for category in classes if category in matched]
 
-    def row(measure: str, score: Any, there: Sequence[str] = there) -> Row:
+    def row(
+        measure: str, score: Any, there: Sequence[str] = there, less: Estimate | None = None
+    ) -> Row:
         values = {category: 100.0 * score(category).value for category in there}
         total: Estimate = score(None)
         return Row(
@@ -392,6 +314,7 @@ def _measured(
             100.0 * total.value,
             100.0 * total.standard_error,
             total.count,
+            less_first=None if less is None else (100 * less.value, 100 * less.standard_error),
         )
 
     if one.score == "masks":
@@ -400,8 +323,12 @@ def _measured(
             row("IoU", lambda category: one.mean("iou", category)),
         ]
     rows = [
-        row(f"PCK {threshold:g} per {per}", partial(one.pck, threshold, per))
-        for per in AVERAGES
+        row(
+            f"PCK {threshold:g} per {per}",
+            partial(one.pck, threshold, per),
+            less=None if first is None else one.difference(first, threshold, per),
+        )
+        for per in PER
         for threshold in thresholds
     ]
     if not one.name.startswith("SPair"):
@@ -419,11 +346,11 @@ def _measured(
     return rows
 
 
-def _notes(one: Evaluation, name: str) -> list[str]:
+def _notes(one: Evaluation, name: str, named: int) -> list[str]:
     notes = [f"{name}{len(one.done)} pairs, {one.seconds:.2f} s a pair"]
     if failed := one.failed:
-        some = "; ".join(f"{id} ({why})" for id, why in list(failed.items())[:NAMED])
-        more = "; ..." if len(failed) > NAMED else ""
+        some = "; ".join(f"{id} ({why})" for id, why in list(failed.items())[:named])
+        more = "; ..." if len(failed) > named else ""
         notes.append(f"{name}{len(failed)} pairs failed and are left out: {some}{more}")
     if warned := one.warned:
         id, said = next(iter(warned.items()))

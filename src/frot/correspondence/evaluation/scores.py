@@ -11,7 +11,7 @@ import numpy as np
 from frot._base.contract import refuse_masked
 from frot._base.errors import InputError
 from frot._base.validate import check_choice
-from frot.correspondence.evaluation._table import THRESHOLDS, ResultTable, result_table
+from frot.correspondence.evaluation._table import ResultTable, result_table
 
 Per = Literal["image", "point"]
 
@@ -411,7 +411,7 @@ class Evaluation:
 
     def table(
         self,
-        thresholds: Sequence[float] = THRESHOLDS,
+        thresholds: Sequence[float] = (0.05, 0.1, 0.15),
         *,
         label: str | None = None,
         others: bool = True,
