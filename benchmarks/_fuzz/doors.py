@@ -16,11 +16,14 @@ from .divergence import draw_divergence
 from .draw import Rng, chance, groups, pick, size
 from .options import REGIMES, amounts, level, limits, solver
 from .points import POINTS, Clouds, Shape
+from .two_samples import draw_two_samples
 
 __all__ = ["KINDS", "draw_case"]
 
 # Kinds that are about options rather than data.
-SETTINGS = ("divergence", "mass", "metrics", "normalised", "time limit", "weights")
+SETTINGS = (
+    "divergence", "mass", "metrics", "normalised", "time limit", "two samples", "weights"
+)  # fmt: skip
 KINDS = (*POINTS, *COSTS, *REGIMES, *SETTINGS)
 
 
@@ -34,6 +37,8 @@ def draw_case(rng: Rng, kind: str) -> Case:
         return _solve(rng, kind, pick(rng, "plain points", "offset", "clusters"), _metric(rng))
     if kind == "divergence":
         return draw_divergence(rng, kind)
+    if kind == "two samples":
+        return draw_two_samples(rng, kind)
     if kind == "mass":
         return _mass(rng, kind)
     if kind == "normalised":

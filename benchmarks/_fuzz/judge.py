@@ -20,6 +20,7 @@ from .partial import PartialEvidence
 from .truth import Truth
 from .truth.numbers import exactly
 from .truth.relatives import capped, equitable, max_min, polytope
+from .two_samples import judge_two_samples
 
 FOURTH_POWER = "is the fourth power of distances"
 
@@ -104,6 +105,8 @@ def _judge_answer(case: Case, attempt: Attempt) -> tuple[str, list[Complaint]]:
         return _judge_distances(case, attempt)
     if case.door == "divergence":
         return judge_divergence(case, attempt)
+    if case.door == "two_sample_test":
+        return judge_two_samples(case, attempt)
     outcomes, found = [], []
     results = _results(attempt.answer)
     if len(results) != len(case.problems):

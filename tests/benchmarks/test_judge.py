@@ -312,3 +312,34 @@ def loss_case(size: float) -> Case:
     problem = PointProblem(x.astype(float), y.astype(float), [[0], [1], [2]])
     options = {"groups": "each", "eps": frot.relative(0.5)}
     return Case("scales", "FRWDLoss", (x, y), options, (problem,))
+
+
+@pytest.mark.parametrize(("eps", "shift"), [(0.0, 0.0), (0.3, 2.0)])
+def test_spoilt_two_sample_tests(eps, shift):
+    problem = PointProblem(X, Y[:4] + shift, [[0], [1, 2]])
+    options = {"groups": [1, 2], "eps": eps, "normalise": "none", "permutations": 9, "tol": 1e-5}
+    args = (problem.X, problem.Y)
+    case = Case("two samples", "two_sample_test", args, {**options, "random_state": 3}, (problem,))
+    attempt = make_attempt(case)
+    test = attempt.answer
+    assert judge(case, attempt).outcome == "converged"
+    result = test.result
+    for changes, word in (
+        ({"p": test.p - 0.1}, "p"),
+        ({"p": test.p + 0.1}, "p"),
+        ({"result": dataclasses.replace(result, lower=result.upper + 0.1)}, "wrong"),
+    ):
+        assert words(case, dataclasses.replace(test, **changes)) == {word}
+
+
+def test_spoilt_divergences():
+    pytest.importorskip("torch")
+    problem = PointProblem(X, Y, [[0], [1, 2]])
+    options = {"groups": [1, 2], "eta": 0.2, "eps": 0.5, "debias": True, "gradient_tol": 1e-5}
+    case = Case("divergence", "divergence", (X, Y, None, None), options, (problem,))
+    attempt = make_attempt(case)
+    value, alpha, itself = attempt.answer
+    assert judge(case, attempt).outcome == "converged"
+    assert words(case, (value + 1e-3, alpha, itself)) == {"value"}
+    assert words(case, (value, alpha, 1e-3)) == {"value"}
+    assert "optimum" in words(case, (value, np.array([0.5, 0.5]), itself))
