@@ -77,14 +77,15 @@ def permutations(quick: bool, seed: int) -> bool:
     if PERMUTATION_SET not in available():
         return True
     data, count = load_expression(PERMUTATION_SET), 50 if quick else 1000
+    X = np.log2(np.maximum(data.X, 1.0))
     block = np.random.default_rng(seed).integers(4, size=len(data.y))
     spent = {}
     for name, test in (("permutation_test", permutation_test), ("shape_test", shape_test)):
         begin = time.process_time()
-        test(data.X, data.y, n_permutations=count, block=block, random_state=seed)
+        test(X, data.y, n_permutations=count, block=block, random_state=seed)
         spent[name] = time.process_time() - begin
         print(
-            f"{PERMUTATION_SET}, {data.X.shape[1]:,} genes in four blocks, {count:,} permutations: "
+            f"{PERMUTATION_SET}, {X.shape[1]:,} genes in four blocks, {count:,} permutations: "
             f"{name} {spent[name]:.1f} s of one core"
         )
     return spent["permutation_test"] <= SECONDS
