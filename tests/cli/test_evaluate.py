@@ -19,6 +19,7 @@ class Matcher(generated.Warp):
     calls = 0
     stop_at: int | None = None
     bad = ""
+    settings: dict[str, Any]
 
     def __init__(self, *backbone: Any, **options: Any) -> None:
         type(self).made = (*self.made, options)

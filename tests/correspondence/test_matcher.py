@@ -201,6 +201,29 @@ def test_a_network_that_is_trained_between_two_matches(tmp_path, wrapped):
     assert len(found._seen) == 4
 
 
+def test_layers_strides_and_side_are_printed(backbone):
+    lines = str(matcher(backbone, layers=[0, 2])).splitlines()
+    strides = [backbone.strides[name] for name in (backbone.layers[0], backbone.layers[2])]
+    assert lines[0].endswith(f"2 layers, side {SIDE}")
+    assert [line.strip() for line in lines[1:]] == [
+        f"stride {stride:g}: {backbone.layers[k]}"
+        for k, stride in zip((0, 2), strides, strict=True)
+    ]
+    assert str(matcher(Counting())).splitlines()[1].strip() == ", ".join(Counting().layers)
+
+
+def test_mutual_matches_lead_back(backbone):
+    match = matcher(backbone)(cat(x=60), cat(x=76))
+    points, moved = match.mutual()
+    assert 0 < len(points) <= match.source_grid.count
+    there, back = match.scores.argmax(axis=1), match.scores.argmax(axis=0)
+    own = np.flatnonzero(back[there] == np.arange(len(there)))
+    h, w = match.source.size
+    centres = np.clip(match.source_grid.centres[own] / match.source_ratio, 0, [w - 1, h - 1])
+    np.testing.assert_allclose(points, centres)
+    np.testing.assert_array_equal(moved.points, match.transfer(points).points)
+
+
 def test_where_cells_look_is_measured_once():
     counting = Counting()
     match = matcher(counting)

@@ -242,7 +242,8 @@ class Backbone(Protocol):
     One whose weights may change while it is used can have a `state` as well: a key that costs
     little and is another after a change, so that no features are remembered that are out of date.
     A vision transformer may have `patch`, the side of its patches in pixels, and `most_side`, the
-    longest side of a photograph that it takes; photographs are resized to suit them.
+    longest side of a photograph that it takes; photographs are resized to suit them. With
+    `strides`, pixels by the name of the layer, ``print(matcher)`` shows them.
     """
 
     @property
@@ -333,6 +334,17 @@ def sizes_of(backbone: Any) -> tuple[int | None, int | None]:
     """Return `patch` and `most_side` of a backbone, or of the one inside it; None where absent."""
     own = _innermost(backbone)
     return getattr(own, "patch", None), getattr(own, "most_side", None)
+
+
+def strides_of(backbone: Any) -> dict[str, float]:
+    """Return `strides` of a backbone, or of the one inside it: of each layer, where it knows them.
+
+    Examples
+    --------
+    >>> strides_of(object())
+    {}
+    """
+    return getattr(_innermost(backbone), "strides", {})
 
 
 def _innermost(backbone: Any) -> Any:

@@ -29,6 +29,7 @@ from frot.correspondence._features import (
     sizes_of,
     staircase,
     state_of,
+    strides_of,
 )
 from frot.correspondence._looks import Look, Looks, read_off
 from frot.correspondence._mirror import (
@@ -526,6 +527,15 @@ stride, centres : optional
         standard = self._sized(Settings()).parts
         given = [f"{k}={v!r}" for k, v in self.settings.parts.items() if v != standard[k]]
         return f"Matcher({', '.join([self.backbone.name, *given])})"
+
+    def __str__(self) -> str:
+        strides = strides_of(self.backbone)
+        layers = self.backbone.layers
+        lines = [f"{self!r}: {len(layers)} layers, side {self.settings.side}"]
+        for stride in dict.fromkeys(strides[name] for name in layers if name in strides):
+            names = [name for name in layers if strides.get(name) == stride]
+            lines.append(f"  stride {stride:g}: {', '.join(names)}")
+        return "\n".join(lines if strides else [*lines, f"  {', '.join(layers)}"])
 
 
 def _named(names: Sequence[str], values: Any) -> dict[str, float]:

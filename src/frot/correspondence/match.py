@@ -204,6 +204,27 @@ class Match:
         back = there.displacement + look_up(self.inverse.flow().displacement, there)
         return replace(there, valid=there.valid & (np.hypot(*np.moveaxis(back, -1, 0)) <= cycle))
 
+    def mutual(self) -> tuple[np.ndarray, Transfer]:
+        """Return centres of A's cells, (k, 2), that have a best match whose best they are, moved.
+
+        These pairs are what other methods for two photographs work on, such as RANSAC.
+
+        Examples
+        --------
+        >>> from frot.correspondence import Matcher
+        >>> from skimage.data import chelsea
+        >>> points, moved = Matcher(side=64)(chelsea(), chelsea()).mutual()
+        >>> points.shape == moved.points.shape
+        True
+        """
+        scores = self.transferring.scores
+        there, back = (to_numpy(self.home.xp.argmax(scores, axis=axis)) for axis in (1, 0))
+        both = (back[there] == np.arange(len(there))) & self.transferring.voting
+        h, w = self.source.size
+        centres = self.source_grid.centres[both] / self.source_ratio
+        points = np.clip(centres, 0.0, [w - 1.0, h - 1.0])
+        return points, self.transfer(points)
+
     def cycle_error(self, points: Any) -> np.ndarray:
         """Return how far points of A, (k, 2), end from where they began if they go to B and back.
 

@@ -108,6 +108,11 @@ class OnnxBackbone:
         return fingerprint(model=model, layers=layers, layout=self._layout, prepare=self._prepare)
 
     @property
+    def strides(self) -> dict[str, float]:
+        """Pixels between the cells of each layer."""
+        return {name: float(one.stride) for name, one in self._readings.items()}
+
+    @property
     def patch(self) -> int | None:
         """Side of the patches of a vision transformer, in pixels; None for other networks."""
         tokens = {one.stride for one in self._readings.values() if one.layout == "tokens"}

@@ -130,6 +130,11 @@ class TorchBackbone:
         return self._hash[1]
 
     @property
+    def strides(self) -> dict[str, float]:
+        """Pixels between the cells of each layer."""
+        return {name: float(one.stride) for name, one in self._readings.items()}
+
+    @property
     def patch(self) -> int | None:
         """Side of the patches of a vision transformer, in pixels; None for other networks."""
         strides = {one.stride for one in self._readings.values()}
