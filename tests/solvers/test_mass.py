@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +213,22 @@ def test_next_to_no_mass_keeps_its_digits() -> None:
     value = 1e-12 * program(stack, np.ones(5), np.ones(6), 1.0)
     assert res.value == pytest.approx(value, rel=1e-6, abs=0.0)
     assert res.mass == pytest.approx(1e-12, rel=1e-9, abs=0.0)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_unit_in_the_last_place_may_be_left_out_where_it_is_dearest(swapped: bool) -> None:
+    near, far = np.zeros((1, 1)), np.array([[0.0], [3000.0]])
+    b = np.array([0.5, 1e-10])
+    mass = float(np.nextafter(b.sum(), 0.0))
+    left = Fraction(b[0]) + Fraction(b[1]) - Fraction(mass)
+    truth = (Fraction(b[1]) - left) * 9_000_000
+    sides = (far, near, b, np.ones(1)) if swapped else (near, far, np.ones(1), b)
+    with warnings.catch_warnings():
+        # The interval is as wide as what is left out may be worth.
+        warnings.simplefilter("ignore", frot.ConvergenceWarning)
+        res = frot.solve(*sides[:2], a=sides[2], b=sides[3], mass=mass)
+    assert 0 < left < 1e-15 < 1e-12 < float(left * 9_000_000)
+    assert Fraction(res.lower) <= truth <= Fraction(res.upper)
 
 
 def test_starts_and_capped_sets_are_taken() -> None:

@@ -236,6 +236,17 @@ class Partial:
         assert isinstance(costs, WithDummies)
         return costs
 
+    @cached_property
+    def _mass_error(self) -> float:
+        """By how much sides without a dummy miss the given mass, as a share of all."""
+        mass, missed = self.problem.marginals.mass, 0.0
+        if mass is not None:
+            if self._costs.tau_b is None:
+                missed += abs(fsum([*np.minimum(self.problem.b, mass).tolist(), -mass]))
+            if self._costs.tau_a is None:
+                missed += abs(fsum([*np.minimum(self.problem.a, mass).tolist(), -mass]))
+        return missed / self.total
+
     def start(self, start: Start) -> Start:
         """Send what a plan leaves out to the dummies."""
         if start.plan is None:
@@ -263,7 +274,8 @@ class Partial:
         """Widen bounds of `whole` so that they hold, times `total`, of the problem asked for.
 
         Quotients of weights are right to sixteen units of themselves: potentials prove as much
-        less, and plans are compared with what the weights stand for.
+        less, and plans are compared with what the weights stand for. Round-off of a mass that has
+        no dummy may have been left out where it is dearest.
         """
         if upper is not None:
             unit = float(np.finfo(self.exact[0].dtype).eps)
@@ -275,8 +287,10 @@ class Partial:
             scaled = 16.0 * UNIT * max(abs(bound), float(np.abs(upper.phi).max()))
             upper = replace(upper, bound=bound + scaled)
         if lower is not None:
+            _, n, m = self.problem.shape
             size = float(self.whole.a @ np.abs(lower.f) + self.whole.b @ np.abs(lower.g))
-            moved = 16.0 * UNIT * (size + abs(lower.bound))
+            dearest = float(lower.f[:n].max() + lower.g[:m].max())
+            moved = 16.0 * UNIT * (size + abs(lower.bound)) + self._mass_error * max(dearest, 0.0)
             lower = replace(lower, bound=lower.bound - moved, slack=lower.slack + moved)
         return upper, lower
 
