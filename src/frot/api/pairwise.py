@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable
 from contextlib import closing, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from frot.costs import MEMORY_BUDGET, METRICS
 from frot.costs.metrics import map_points
 from frot.groups.groups import Groups
 from frot.problem.adversary import SimplexFamily
-from frot.problem.options import Relative, amount_at, check_mass, check_tau
+from frot.problem.options import ProblemOptions, Relative, amount_at, check_mass, check_tau
 from frot.solvers import Solver
 from frot.solvers.entropic.entropic import Entropic
 from frot.solvers.progress import counting_bar
@@ -146,25 +146,9 @@ def pairwise(
            [5.   ],
            [2.236]])
     """
-    prices = check_tau(tau, penalty)
-    partly = prices is not None or mass is not None
-    any_mass = partly and not normalise_weights
-    first = check_clouds(clouds, weights, normalise_weights, any_mass=any_mass)
-    second = None
-    if others is not None:
-        second = check_clouds(
-            others, other_weights, normalise_weights, "others", "other_weights", any_mass
-        )
-        check_same_features(first, second)
-    elif other_weights is not None:
-        raise InputError("other_weights: are of no clouds; pass others, or use weights")
-    elif prices is not None and prices[0] != prices[1]:
-        raise InputError(
-            "tau: the prices of the two sides differ, and so would the matrix and its "
-            "transpose; pass one price, or others=clouds"
-        )
-    if mass is not None:
-        mass = check_mass(mass, *(side.lightest(any_mass) for side in (first, second or first)))
+    first, second, prices, mass, any_mass = _check_sides(
+        (clouds, weights), (others, other_weights), tau, penalty, mass, normalise_weights
+    )
     refuse_clouds_as_groups(groups)
     columns = first.columns or (second.columns if second is not None else None)
     parsed = Groups.parse(groups, first.width, columns)
@@ -184,7 +168,7 @@ def pairwise(
         tol=tol, max_iter=max_iter, time_limit=time_limit,
     )  # fmt: skip
     refuse_shares(eta=checked.eta, eps=checked.eps, tau=prices)
-    regularised = any(checked.regularisation)
+    regularised, partly = any(checked.regularisation), prices is not None or mass is not None
     if not (regularised or partly) and isinstance(checked.adversary, SimplexFamily):
         refuse_no_metric(metric, parsed)
     _refuse_points_without_image(first, second, parsed, metric)
@@ -204,15 +188,10 @@ def pairwise(
         "mass": mass,
         "adversary": adversary,
     }
-    together = None
     if isinstance(adversary, SimplexFamily):
         # Eta is among the options.
         options["adversary"] = adversary.having(0.0, adversary.log_prior)
-    if isinstance(run.solver, Entropic) and isinstance(checked.adversary, SimplexFamily):
-        weights_of_groups = checked.adversary.having(0.0, checked.log_prior)
-        tau_a, tau_b = map(amount_at, prices or (np.inf, np.inf))
-        limits = run.solver.tol, run.solver.max_iter, run.solver.time_limit
-        together = Together(weights_of_groups, (tau_a, tau_b), *limits)
+    together = _together(run.solver, checked)
     call = Call(parsed, options, budget, together, any_mass)
     # Otherwise the diagonal is zero, and is not solved for.
     diagonal = callable(metric) or metric in NO_METRICS or regularised
@@ -227,6 +206,61 @@ def pairwise(
         PairTable(first, second, call, tiles, diagonal), n_jobs, progress, checkpoint
     )
     return np.maximum(values, 0.0) ** (1.0 / p)
+
+
+class Sides(NamedTuple):
+    """Clouds of rows and of columns, if these are others; and what pairs keep of their mass."""
+
+    first: Clouds
+    second: Clouds | None
+    prices: tuple[Any, Any] | None
+    mass: float | None
+    any_mass: bool
+
+
+def _check_sides(
+    rows: tuple[Any, Any],
+    cols: tuple[Any, Any],
+    tau: Any,
+    penalty: Any,
+    mass: Any,
+    normalise_weights: bool,
+) -> Sides:
+    """Check clouds and their weights, of rows and of columns, with `tau` or a mass."""
+    prices = check_tau(tau, penalty)
+    any_mass = (prices is not None or mass is not None) and not normalise_weights
+    first = check_clouds(*rows, normalise_weights, any_mass=any_mass)
+    others, other_weights = cols
+    second = None
+    if others is not None:
+        second = check_clouds(
+            others, other_weights, normalise_weights, "others", "other_weights", any_mass
+        )
+        check_same_features(first, second)
+    elif other_weights is not None:
+        raise InputError("other_weights: are of no clouds; pass others, or use weights")
+    elif prices is not None and prices[0] != prices[1]:
+        raise InputError(
+            "tau: the prices of the two sides differ, and so would the matrix and its "
+            "transpose; pass one price, or others=clouds"
+        )
+    if mass is not None:
+        mass = check_mass(mass, *(side.lightest(any_mass) for side in (first, second or first)))
+    return Sides(first, second, prices, mass, any_mass)
+
+
+def _together(solver: Solver, checked: ProblemOptions) -> Together | None:
+    """What batches of pairs are solved with; None where pairs are solved one by one."""
+    if not isinstance(solver, Entropic) or not isinstance(checked.adversary, SimplexFamily):
+        return None
+    tau_a, tau_b = map(amount_at, checked.tau or (np.inf, np.inf))
+    return Together(
+        checked.adversary.having(0.0, checked.log_prior),
+        (tau_a, tau_b),
+        solver.tol,
+        solver.max_iter,
+        solver.time_limit,
+    )
 
 
 def _refuse_points_without_image(
