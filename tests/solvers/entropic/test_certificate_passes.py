@@ -222,3 +222,29 @@ def test_a_start_has_equal_weights():
     found = certify_start(engine_of(UNEVEN))
     assert found.alpha[0] == pytest.approx(np.full(3, 1 / 3))
     assert found.lower[0] <= found.value[0] <= found.upper[0]
+
+
+def test_a_plan_whose_rows_came_out_too_heavy_is_scaled_down(monkeypatch: pytest.MonkeyPatch):
+    engine = engine_of(UNEVEN)
+    passes = engine.passes(ALPHA)
+    first = passes.first(np.array([[0.2, -0.1, 0.05, 0.0, -0.15]]))
+    thin = np.minimum(UNEVEN / first.masses, 1.0)
+    rows, phi = passes.second(first, thin)
+    heavy = 2.0 / rows.max()
+    monkeypatch.setattr(type(passes), "second", lambda *given: (heavy * rows, heavy * phi))
+    found = balanced_objective(engine, passes, ALPHA, first)
+    assert found.weight[0] == pytest.approx(0.5, rel=1e-12)
+    left, right = found.left[0], found.right[0]
+    # Rows and columns lack what the plan, at half its weight, does not have.
+    columns = first.masses[0] * thin[0]
+    assert left.sum() == pytest.approx(1.0 - 0.5 * columns.sum(), rel=1e-12)
+    filled = np.einsum("lij,i,j->l", COSTS, left, right)
+    assert found.phi[0] == pytest.approx(0.5 * heavy * phi[0] + filled, rel=1e-12)
+    entropy = found.extra[0] + ALPHA[0] @ (0.5 * heavy * phi[0])
+    scale = EPS * np.log(thin[0] * 0.5)
+    linear = 0.5 * heavy * (A * rows[0]) @ first.f[0] + 0.5 * columns @ (first.g[0] + scale)
+    mass = 0.5 * heavy * float(A @ rows[0])
+    mixing = -mass * np.log(mass)
+    for part, full in ((left / left.sum(), A), (right, UNEVEN)):
+        mixing += left.sum() * float(xlogy(part, part / full).sum())
+    assert entropy == pytest.approx(linear + EPS * mixing, rel=1e-9)
