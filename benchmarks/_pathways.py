@@ -18,6 +18,7 @@ from _common import table  # isort: skip  (sets the number of threads)
 
 import numpy as np
 
+from _runner import standard_error
 from frot.datasets import available, hallmark_path, load_expression, load_hallmark
 from frot.groups.groups import Groups
 from frot.selection import FROTSelector, pathway_test
@@ -126,6 +127,7 @@ def pathways(quick: bool, seed: int) -> bool:
         f"\n{TARGET} first, share of {repeats}; largest quarter is {large.mean():.2f} of the sets"
     )
     table(["ranked by", *columns], rows)
+    level(X, groups, 3 if quick else 60, seed)
     if importlib.util.find_spec("gseapy") is not None:
         beside_gseapy(X, groups, names, 2 if quick else 10, seed)
     share = columns["noise: large in top 5"]['score="moderated"']
@@ -134,6 +136,21 @@ def pathways(quick: bool, seed: int) -> bool:
         f"goal {'met' if holds else 'MISSED'}: large sets are no more in the top five than others"
     )
     return holds
+
+
+def level(X: np.ndarray, groups: Groups, repeats: int, seed: int) -> None:
+    """Print how many sets of noise have p <= .05."""
+    rng = np.random.default_rng(seed)
+    shares: dict[str, list[float]] = {"competitive": [], "self-contained": []}
+    for repeat in range(repeats):
+        table_, y = planted(X, groups, None, rng)
+        test = pathway_test(table_, y, groups, n_permutations=199, random_state=repeat)
+        for name, p in zip(shares, (test.p_competitive, test.p_self_contained), strict=True):
+            shares[name].append(float((p <= 0.05).mean()))
+    for name, found in shares.items():
+        error = standard_error(found)
+        print(f"random labels, {repeats} times: p <= .05 for {np.mean(found):.3f} ± {error:.3f} "
+              f"of sets ({name})")  # fmt: skip
 
 
 def beside_gseapy(X: np.ndarray, groups: Groups, names: list[str], repeats: int, seed: int) -> None:
