@@ -156,7 +156,8 @@ def test_margins_have_the_constants_of_the_proofs(points: bool):
     g = g - UNEVEN @ g[0]
     passes = engine.passes(alpha)
     first = passes.first(g)
-    size = balanced_objective(engine, passes, alpha, first).size[0]
+    objective = balanced_objective(engine, passes, alpha, first)
+    size = objective.size[0]
     masses = np.maximum(first.masses[0], UNEVEN)
     carried = A @ np.abs(first.f[0]) + 2.0 * masses @ np.abs(g[0])
     mass = masses.sum() + 1.0
@@ -168,8 +169,15 @@ def test_margins_have_the_constants_of_the_proofs(points: bool):
     assert (cols.min() > 0.0) == points
     share = float(np.squeeze(off.relative)) + (groups + 4.0 + 6.0) * UNIT
     expected = UNIT * (scores + sums) + A @ rows + masses @ cols + share * (carried + size)
-    slack = certify(engine, alpha, g).slack[0]
+    found = certify(engine, alpha, g)
+    slack = found.slack[0]
     assert slack == pytest.approx(expected, rel=1e-9, abs=0.0)
+    # Above, what the costs are off by comes to it, and nine sums of the two products' masses.
+    doubt = passes.doubt(objective.phi, A[None], UNEVEN[None])[0]
+    doubt = doubt + 9.0 * (8.0 + 12.0 / 2.0) * UNIT * 2.0 * engine.problem.sizes[0]
+    worst = float((objective.phi[0] + doubt).max())
+    upper = worst + objective.extra[0] + slack
+    assert found.upper[0] == pytest.approx(upper, abs=4.0 * UNIT * worst)
     # A constant of the potentials changes nothing.
     assert certify(engine, alpha, g + 64.0).slack[0] == pytest.approx(slack, rel=1e-9, abs=0.0)
 
