@@ -9,8 +9,7 @@ from frot._base.arrays import Home, to_numpy
 from frot.correspondence._features import Grid
 from frot.correspondence.agreement import (
     NARROW,
-    REFLECTED,
-    WIDE,
+    RULE,
     Matches,
     hough,
     hough_bins,
@@ -101,8 +100,8 @@ def test_cells_beyond_the_edge_fall_into_the_last_bins():
 
 def test_wider_smoothing():
     votes = np.random.default_rng(3).random((HOUGH_SOURCE.count, HOUGH_TARGET.count))
-    found = hough(votes, *HOUGH, *SIZES, NUMPY, smoothing=WIDE)
-    assert found == pytest.approx(plain_hough(votes, *HOUGH, *SIZES, WIDE), rel=1e-10)
+    found = hough(votes, *HOUGH, *SIZES, NUMPY, smoothing=RULE.wide)
+    assert found == pytest.approx(plain_hough(votes, *HOUGH, *SIZES, RULE.wide), rel=1e-10)
 
 
 def test_tempered_agreement_is_a_power_of_it():
@@ -163,8 +162,8 @@ def test_things_that_face_opposite_ways_are_told(home, share, shift):
     source, target = Grid(16, 20, 8.0, 19.0), Grid(18, 17, 8.0, 19.0)
     ways = (lambda y, x: (y + 1, x + shift)), (lambda y, x: (y + 1, 18 + shift - x))
     same, opposite = (placed(source, target, way, share, home) for way in ways)
-    assert same < REFLECTED - 0.3
-    assert opposite > REFLECTED + 0.3
+    assert same < RULE.reflected - 0.3
+    assert opposite > RULE.reflected + 0.3
 
 
 def test_what_is_its_own_mirror_image_stays_as_it_is():
@@ -174,18 +173,30 @@ def test_what_is_its_own_mirror_image_stays_as_it_is():
     votes = np.eye(grid.count)[cells.ravel()]
     other = np.eye(grid.count)[cells[:, ::-1].ravel()]
     size = (160, 192)
-    assert reflects(votes + 0.95 * other, grid, grid, size, size, NUMPY) < REFLECTED
-    assert reflects(0.8 * votes + other, grid, grid, size, size, NUMPY) > REFLECTED
+    assert reflects(votes + 0.95 * other, grid, grid, size, size, NUMPY) < RULE.reflected
+    assert reflects(0.8 * votes + other, grid, grid, size, size, NUMPY) > RULE.reflected
 
 
 @pytest.mark.parametrize("votes", [np.zeros((48, 35)), np.ones((48, 35))], ids=["none", "even"])
 def test_where_nothing_is_known_nothing_is_reflected(votes):
-    assert reflects(votes, *HOUGH, *SIZES, NUMPY) < REFLECTED
+    assert reflects(votes, *HOUGH, *SIZES, NUMPY) < RULE.reflected
     line = Grid(6, 1, 8.0, 19.0)
-    assert reflects(np.eye(6), line, line, (48, 8), (48, 8), NUMPY) < REFLECTED
+    assert reflects(np.eye(6), line, line, (48, 8), (48, 8), NUMPY) < RULE.reflected
 
 
 def test_evidence_does_not_depend_on_the_size_of_votes():
     votes = np.random.default_rng(4).random((HOUGH_SOURCE.count, HOUGH_TARGET.count)) ** 3
     one = reflects(votes, *HOUGH, *SIZES, NUMPY)
     assert reflects(1e-3 * votes, *HOUGH, *SIZES, NUMPY) == pytest.approx(one)
+
+
+def test_mutual_matches_lead_back_to_within_a_cell_in_both_directions():
+    grid = Grid(4, 5, 8.0, 19.0)
+    cells = np.arange(grid.count)
+    start = 6  # row 1, column 1
+    for back, near in [(6, True), (7, True), (11, True), (0, True), (8, False), (16, False)]:
+        there = np.full(grid.count, back)
+        matches = Matches(cells, there, np.ones(grid.count, bool), grid, grid)
+        assert matches.mutual[start] == near
+    silent = Matches(cells, cells, cells != start, grid, grid)
+    assert silent.mutual.tolist() == (cells != start).tolist()
