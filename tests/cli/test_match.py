@@ -32,6 +32,9 @@ def made(monkeypatch, tmp_path):
             calls["photos"] = (a, b)
             return calls["match"]
 
+        def activated(self, match):
+            return match
+
     def read_photo(path):
         if not path.exists():
             raise InputError(f"{path} does not exist")
@@ -72,6 +75,17 @@ def test_points_go_where_the_library_says(run, made, words):
     assert rows_of(done) == pytest.approx(expected, abs=0.51)
     assert made["options"] == {}
     assert [photo.name for photo in made["photos"]] == ["a.png", "b.png"]
+
+
+def test_confidence_that_cannot_vary_is_not_printed(run, made, tmp_path):
+    made["match"] = replace(made["match"], side=96)
+    done = run("match", "a.png", "b.png", "--points", "120,80", "--report", "m.html")
+    assert done.exit_code == 0, done.output
+    assert "confidence" not in done.stdout
+    assert "%" not in done.stdout
+    assert "Too few cells to say how sure points are; a larger --side has more" in done.stdout
+    page = (tmp_path / "m.html").read_text()
+    assert "<div hidden><span>confidence</span>" in page
 
 
 def test_layers_interval_and_status_are_printed(run, made):

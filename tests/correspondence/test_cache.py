@@ -281,12 +281,12 @@ def test_what_was_seen_comes_out_as_at_first():
     assert again.size == (80, 80)
 
 
-def test_bytes_bound_it_and_pixels_are_not_kept(monkeypatch):
+def test_bytes_bound_it_and_pixels_are_not_kept():
     kept = FeatureMemory()
     each = 2 * 2 * 1600 + 4 * 6400
     kept.get("a", PHOTO, lambda: features(0))
     assert kept.size == each < PHOTO.pixels.nbytes
-    monkeypatch.setattr(caching, "MAX_BYTES", 3 * each)
+    kept.max_bytes = 3 * each
     for key in "bca":
         kept.get(key, PHOTO, lambda: features(1))
     kept.get("d", PHOTO, lambda: features(2))
@@ -296,15 +296,17 @@ def test_bytes_bound_it_and_pixels_are_not_kept(monkeypatch):
     for key in "acdb":
         kept.get(key, PHOTO, lambda key=key: found.append(key) or features(3))
     assert found == ["b"]
-    monkeypatch.setattr(caching, "MAX_BYTES", each - 1)
+    kept.max_bytes = each - 1
     assert kept.get("e", PHOTO, lambda: features(4)).maps[0].name == "small"
     assert len(kept) == 0
 
 
-def test_threads_share_what_was_seen(monkeypatch):
+def test_threads_share_what_was_seen():
     # Little room, so that something goes all the time, and threads that change at every turn.
-    monkeypatch.setattr(caching, "MAX_BYTES", 20 * 384)
-    kept, photo = FeatureMemory(), Photo(np.zeros((0, 0, 3), dtype=np.float32), "")
+    kept, photo = (
+        FeatureMemory(max_bytes=20 * 384),
+        Photo(np.zeros((0, 0, 3), dtype=np.float32), ""),
+    )
 
     def seen(number):
         values = np.full((4, 6, 8), number, dtype=np.float32)
@@ -333,7 +335,7 @@ def test_some_layers():
     np.testing.assert_array_equal(one.values, both.maps[1].values)
 
 
-def test_a_file_is_read_once_until_it_changes(tmp_path, monkeypatch):
+def test_a_file_is_read_once_until_it_changes(tmp_path):
     path = tmp_path / "one.png"
     Image.fromarray(np.full((40, 40, 3), 10, dtype=np.uint8)).save(path)
     kept = PhotoMemory()
@@ -347,8 +349,7 @@ def test_a_file_is_read_once_until_it_changes(tmp_path, monkeypatch):
     assert kept.read(path).pixels[0, 0, 0] == pytest.approx(20 / 255)
     assert kept.read(first) is first
     # One that is larger than all the room is not kept.
-    monkeypatch.setattr(caching, "MAX_PHOTO_BYTES", first.pixels.nbytes - 1)
-    full = PhotoMemory()
+    full = PhotoMemory(first.pixels.nbytes - 1)
     assert full.read(path) is not full.read(path)
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from frot import DataWarning, InputError
 from frot.correspondence import Flow, Matcher, TorchBackbone, mask_score, read_flow
-from frot.correspondence import flow as dense
-from frot.correspondence.flow import look_up
+from frot.correspondence.flow import flow_of, look_up
 from frot.correspondence.transfer import TRANSFERS
 from tests.correspondence.fake_match import bent_match
 from tests.correspondence.small import SIDE, cat, convolutions
@@ -50,13 +49,12 @@ def test_flow_says_what_transfer_says(mode):
     assert np.median(np.abs(flow.certainty[y, x] - moved.confidence)) <= 0.05
 
 
-def test_between_the_points_of_a_lattice(monkeypatch):
+def test_between_the_points_of_a_lattice():
     match, _ = bent_match()
     fine = match.flow()
     h, w = match.source.size
     # Every second pixel, as in a photograph of 640 x 480.
-    monkeypatch.setattr(dense, "MAX_POINTS", h * w // 3)
-    coarse = match.flow()
+    coarse = flow_of(match, h * w // 3)
     off = np.linalg.norm(fine.displacement - coarse.displacement, axis=2)
     assert off[::2, ::2].max() == 0.0
     assert (off <= 0.5).mean() >= 0.94

@@ -11,13 +11,7 @@ from frot import DataWarning
 from frot.correspondence import ArrayBackbone, Matcher, TorchBackbone, load_match
 from frot.correspondence._looks import Look, Looks, read_off
 from frot.correspondence.agreement import (
-    CONFIRMED,
-    OPEN,
-    REFLECTED,
-    RIGID,
-    RIGID_STRENGTH,
-    STRENGTH,
-    WIDE,
+    RULE,
     hough,
 )
 from tests.correspondence.small import SIDE, Counting, cat, convolutions, places
@@ -58,8 +52,8 @@ def test_what_faces_the_other_way_is_found_and_confirmed(made, tmp_path):
     assert [one.reflected for one in found] == [False, True]
     assert [len(one.looks) for one in found] == [1, 2]
     match = found[1]
-    assert match.looks[0] > OPEN
-    assert sum(match.looks) > CONFIRMED
+    assert match.looks[0] > RULE.open
+    assert sum(match.looks) > RULE.confirmed
     as_displacements = made.with_settings(agreement=match.agreement)(cat(), turned)
     assert not as_displacements.reflected
     assert as_displacements.looks == ()
@@ -98,7 +92,9 @@ def test_a_second_look_is_better_than_the_first_alone(made):
     where = looks.first.pair
     grids = where.layers.source_grid, where.layers.target_grid
     sizes = where.source.size, where.target.size
-    scores = hough(expected, *grids, *sizes, where.layers.home, two[1]["agreement"], WIDE, True)
+    scores = hough(
+        expected, *grids, *sizes, where.layers.home, two[1]["agreement"], RULE.wide, True
+    )
     assert np.array_equal(two[0].scores, scores)
 
 
@@ -126,10 +122,10 @@ def test_what_is_its_own_mirror_image_is_not_taken_for_a_reflection(made, shift,
     assert not made(source, mirror_image(symmetric(cat(), shift, light))).reflected
     # Asked all the same, the two looks find as much for a reflection as against it.
     first = made._first(features := made.pair_features(source, target), made.solve(features))
-    again = made._second_look(replace(first, first=Sure(first.first, OPEN + 0.01)))
+    again = made._second_look(replace(first, first=Sure(first.first, RULE.open + 0.01)))
     assert again.mirrored is not None
     assert not replace(again, first=first.first).reflected
-    assert again.mirrored.reflection == pytest.approx(-first.first.reflection, abs=CONFIRMED)
+    assert again.mirrored.reflection == pytest.approx(-first.first.reflection, abs=RULE.confirmed)
 
 
 class Sure:
@@ -147,24 +143,24 @@ def test_how_much_evidence_is_asked_for(made):
     def looks(*evidence) -> Any:
         return Looks(*(None, *(Sure(look, one) for one in evidence)))  # type: ignore[arg-type]
 
-    assert looks(OPEN + 0.01).open
-    assert not looks(OPEN - 0.01).open
-    assert not looks(OPEN + 0.01, 3.0).open
-    assert looks(REFLECTED + 0.01).reflected
-    assert not looks(REFLECTED - 0.01).reflected
-    assert looks(-0.7, CONFIRMED + 0.71).reflected
-    assert not looks(-0.7, CONFIRMED + 0.69).reflected
+    assert looks(RULE.open + 0.01).open
+    assert not looks(RULE.open - 0.01).open
+    assert not looks(RULE.open + 0.01, 3.0).open
+    assert looks(RULE.reflected + 0.01).reflected
+    assert not looks(RULE.reflected - 0.01).reflected
+    assert looks(-0.7, RULE.confirmed + 0.71).reflected
+    assert not looks(-0.7, RULE.confirmed + 0.69).reflected
     assert looks(0.5, -0.2).evidence == (0.5, -0.2)
 
 
 def test_what_is_rigid_has_the_stronger_agreement(made):
     match = made(cat(), cat(x=76))
-    assert match.rigidity > RIGID
-    assert match.agreement == RIGID_STRENGTH
+    assert match.rigidity > RULE.rigid
+    assert match.agreement == RULE.rigid_strength
     noise = np.random.default_rng(0).random((2, SIDE, SIDE, 3)).astype(np.float32)
     loose = made(*noise)
-    assert loose.rigidity < RIGID
-    assert loose.agreement == STRENGTH
+    assert loose.rigidity < RULE.rigid
+    assert loose.agreement == RULE.strength
 
 
 @pytest.mark.filterwarnings("ignore::frot.DataWarning")
@@ -196,7 +192,7 @@ def test_features_by_name_are_looked_at_once(backbone):
     named = [frot.correspondence.Photo(image, name) for name, image in photos.items()]
     match = Matcher(by_name, side=SIDE, device="cpu")(*named)
     assert len(match.looks) == 1
-    assert match.reflected == (match.looks[0] > REFLECTED)
+    assert match.reflected == (match.looks[0] > RULE.reflected)
     assert match.reflected
 
 

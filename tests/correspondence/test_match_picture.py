@@ -18,6 +18,7 @@ from frot.correspondence.match_picture import (
     place_labels,
     plot_matches,
 )
+from frot.correspondence.pictures import plot_heatmap
 from frot.show.style import GREEN
 from tests.correspondence.fake_match import FakeMatch, fake_match
 
@@ -71,6 +72,28 @@ def test_without_an_object_points_are_the_surest_that_are_apart():
     assert apart.min() >= 0.5 * np.sqrt(287 * 239 / 20)
     others = match.transfer(grid_points((300, 360), 20)).confidence
     assert match.transfer(points).confidence.mean() > others.mean() + 0.1
+
+
+def test_points_are_where_the_classifier_looks():
+    looked = np.zeros((300, 360))
+    looked[100:200, 50:150] = 1.0
+    match = replace(uniform(), source_cam=looked)
+    points = object_points(match, 16)
+    assert 8 <= len(points) <= 24
+    reach = match.source_grid.spacing / match.source_ratio
+    assert (np.abs(points - [100, 150]) <= 50 + reach).all()
+
+
+def test_confidence_that_cannot_vary_is_not_shown():
+    few = replace(fake_match(), side=96)
+    assert min(few.source_grid.count, few.target_grid.count) < 500
+    figure = plot_matches(few, POINTS)
+    assert not [text for text in figure.axes[0].texts if "%" in text.get_text()]
+    assert "too few cells" in figure.axes[0].get_title("left")
+    assert "confidence" not in plot_heatmap(few, POINTS[0]).axes[-1].get_title("left")
+    many = fake_match()
+    assert [text for text in plot_matches(many, POINTS).axes[0].texts if "%" in text.get_text()]
+    assert "confidence" in plot_heatmap(many, POINTS[0]).axes[-1].get_title("left")
 
 
 def test_nothing_to_choose():
@@ -163,7 +186,7 @@ def test_labels_of_close_points_are_not_on_one_another(match, axes):
 def test_of_two_points_in_one_place_the_surer_is_labelled_first(match):
     sure = np.array([0.2, 0.9, 0.4, 0.6, 0.3, 0.5])
     places = np.full((6, 2), 150.0)
-    shown = ("source", "target")
+    shown = ("source", "target", "source_grid", "target_grid")
     fixed = SimpleNamespace(**{name: getattr(match, name) for name in shown})
     fixed.transfer = lambda points: SimpleNamespace(points=places, confidence=sure)
     figure = plot_matches(fixed, places)  # type: ignore[arg-type]

@@ -2,6 +2,7 @@ import os
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,8 @@ from frot.correspondence import (
     Matcher,
     TorchBackbone,
     _matcher,
-    cache,
 )
-from frot.correspondence.agreement import RIGID_STRENGTH, RULE, WIDE, hough
+from frot.correspondence.agreement import RULE, hough
 from frot.correspondence.methods import METHODS, hpf, scot
 from frot.correspondence.transfer import TRANSFERS
 from tests.correspondence.small import SIDE, Counting, cat, classifier, convolutions, places
@@ -157,13 +157,13 @@ def test_hough_matching_knows_the_sizes_of_both_photographs(backbone):
     )
     grids = plain.source_grid, plain.target_grid
     sizes = (64, 128), (128, 96)
-    assert (plain.agreement, voted.agreement, full.agreement) == (0.0, RIGID_STRENGTH, 1.0)
-    expected = hough(plain.scores, *grids, *sizes, plain.home, RIGID_STRENGTH, WIDE)
+    assert (plain.agreement, voted.agreement, full.agreement) == (0.0, RULE.rigid_strength, 1.0)
+    expected = hough(plain.scores, *grids, *sizes, plain.home, RULE.rigid_strength, RULE.wide)
     assert voted.scores == pytest.approx(expected, rel=1e-5)
     assert full.scores == pytest.approx(hough(plain.scores, *grids, *sizes, plain.home), rel=1e-5)
 
 
-def test_photographs_are_seen_once(monkeypatch):
+def test_photographs_are_seen_once():
     counting = Counting()
     match = matcher(counting, centres="nominal")
     match(cat(), cat(x=80))
@@ -173,7 +173,7 @@ def test_photographs_are_seen_once(monkeypatch):
     match(cat(x=90), cat())
     assert counting.seen == 3
     # Not for ever.
-    monkeypatch.setattr(cache, "MAX_BYTES", match._seen.size)
+    match._seen.max_bytes = match._seen.size
     for x in range(3):
         match.features(cat(x=x))
     match(cat(), cat())
@@ -224,6 +224,18 @@ def test_mutual_matches_lead_back(backbone):
     np.testing.assert_array_equal(moved.points, match.transfer(points).points)
 
 
+def test_where_the_classifier_looks_is_added_where_there_is_one(backbone):
+    found = matcher(TorchBackbone(classifier()), side=SIDE)
+    match = found(cat(x=60), cat(x=76))
+    assert match.source_cam is None
+    seen = found.activated(match)
+    assert seen.source_cam.shape == match.source.size
+    assert seen.target_cam.min() >= 0.0
+    other = matcher(backbone)
+    plain = other(cat(x=60), cat(x=76))
+    assert other.activated(plain) is plain
+
+
 def test_where_cells_look_is_measured_once():
     counting = Counting()
     match = matcher(counting)
@@ -272,7 +284,7 @@ def test_features_by_name_are_not_mixed_up_where_pixels_are_the_same(tmp_path, c
     for _ in range(2):
         match = found(tmp_path / "one.png", tmp_path / "two.png")
         # They cannot be seen mirrored: that they move alike is what is known.
-        assert match.agreement == RIGID_STRENGTH
+        assert match.agreement == RULE.rigid_strength
         moved = match.transfer([[40.0, 40.0]])
         assert moved.points == pytest.approx(np.array([[56.0, 40.0]]), abs=0.5)
         found = pickle.loads(pickle.dumps(found))
@@ -326,7 +338,7 @@ def test_fingerprints_know_the_rule_that_auto_stands_for(backbone, monkeypatch):
     # A table is not to hold pairs of two rules.
     asked, others = {}, ({"agreement": 1.0}, {"agreement": 0}, {"preset": "hpf"})
     before = [matcher(backbone, **given).fingerprint for given in (asked, *others)]
-    monkeypatch.setattr(_matcher, "RULE", (*RULE, "another"))
+    monkeypatch.setattr(_matcher, "RULE", replace(RULE, open=-1.0))
     after = [matcher(backbone, **given).fingerprint for given in (asked, *others)]
     assert after[0] != before[0]
     assert after[1:] == before[1:]

@@ -96,8 +96,8 @@ def match(
 ) -> None:
     """Match two photographs by all layers of a network at once.
 
-    Without --points and --grid some sixteen points on the object are chosen, or, where no weights
-    say where it is, the surest ones.
+    Without --points and --grid some sixteen points are chosen where the network's classifier looks,
+    or, where it has none, the surest ones.
 
     Exit codes: 0 solved, or the preset's steps taken, 2 bad input, 3 stopped before the tolerance.
     """
@@ -126,6 +126,8 @@ def match(
     except Interrupted as stop:
         matched = stop.result
     if asked is None:
+        if matched.source_cam is None:
+            matched = matcher.activated(matched)
         asked = correspondence.object_points(matched)
     moved = matched.transfer(asked)
     show_match(out, matched, asked, moved)
@@ -240,14 +242,20 @@ def show_match(
 ) -> None:
     """Print a table of at most `most` points, the heaviest layers and the interval."""
     from frot.correspondence.agreement import told
+    from frot.correspondence.chance import tells
 
     table = new_table()
-    for heading in ("point", "x, y in A", "x, y in B", "confidence"):
+    telling = tells(match)
+    headings = ("point", "x, y in A", "x, y in B", "confidence")
+    for heading in headings if telling else headings[:3]:
         table.add_column(heading, justify="right", no_wrap=True)
     rows = list(zip(points, moved.points, moved.confidence, strict=True))
     for number, ((x, y), (u, v), sure) in enumerate(rows[:most], start=1):
-        table.add_row(str(number), f"{x:.1f}, {y:.1f}", f"{u:.1f}, {v:.1f}", f"{sure:.0%}")
+        cells = (str(number), f"{x:.1f}, {y:.1f}", f"{u:.1f}, {v:.1f}", f"{sure:.0%}")
+        table.add_row(*(cells if telling else cells[:3]))
     out.console().print(table)
+    if not telling:
+        out.say("Too few cells to say how sure points are; a larger --side has more")
     if len(points) > most:
         out.say(f"... and {len(points) - most:,} more points")
     if match.alpha:

@@ -13,8 +13,6 @@ from frot.correspondence.layer_costs import LayerCosts, layer_costs
 
 # Layers that are no better than chance keep this much, so that logarithms exist.
 LEAST = 1e-6
-# Vectors of unit length that differ by less are the same but for rounding.
-SAME = 1e-5
 
 
 def coherence(source: FeatureMap, target: FeatureMap) -> float:
@@ -54,8 +52,9 @@ def coherences(costs: LayerCosts) -> np.ndarray:
         there = to_numpy(namespace(distances).argmin(distances, axis=2))
         back = to_numpy(_first_least(distances))
         both = _kept_each(there.T, one, other) * _kept_each(back, other, one)
-        # The nearest of equals is the first, and neighbours would seem to match neighbours.
-        telling = to_numpy(level.telling) > SAME
+        # The nearest of equals is the first, and neighbours would seem to match neighbours. Vectors
+        # of unit length that differ by less are equal but for rounding.
+        telling = to_numpy(level.telling) > 1e-5
         result[list(level.layers)] = np.sqrt(np.where(telling, both, LEAST**2))
     return result
 

@@ -10,9 +10,6 @@ import numpy as np
 from frot._base.arrays import Home
 from frot._base.errors import InputError, how_to_install
 
-# Bytes a pair of cells that matching was seen to take: ten matrices in single precision.
-BYTES = 40
-
 
 def find_device(device: str | None) -> Any:
     """Return the torch device to work on, None for the host."""
@@ -45,9 +42,12 @@ def working_home(device: Any) -> Home:
     return Home.of(torch.zeros(1, dtype=torch.float32, device=device))
 
 
-def needed_room(n: int, m: int) -> float:
-    """Return the bytes that matching so many cells takes, about, without what is kept of layers."""
-    return float(BYTES * n * m)
+def needed_room(n: int, m: int, each: int = 40) -> float:
+    """Return the bytes that matching so many cells takes, about, without what is kept of layers.
+
+    `each` is what a pair of cells was seen to take: ten matrices in single precision.
+    """
+    return float(each * n * m)
 
 
 def free_room(device: Any) -> float:

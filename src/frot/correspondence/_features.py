@@ -383,15 +383,11 @@ def top_maps(maps: np.ndarray, weights: np.ndarray, scores: np.ndarray, classes:
 
 
 MASSES = ("uniform", "cam", "cam-top")
-# Scales of the image that the activations are added over; the last is made from the one before.
-SCALES = (1.0, 1.5, 2.0)
-# What a cell weighs where the map, from 0 to 1, is above these levels.
-LEVELS = (0.4, 0.5, 0.6)
-WEIGHTS = np.array([0.5, 0.8, 0.9, 1.0])
-SMALL = 1e-5
 
 
-def class_activation(backbone: Any, image: np.ndarray, kind: str) -> np.ndarray:
+def class_activation(
+    backbone: Any, image: np.ndarray, kind: str, small: float = 1e-5
+) -> np.ndarray:
     r"""Return where the network's classifier looks, from 0 to 1, shape (h, w) of the image.
 
     "cam-top" is the map of the most probable class, stretched to [0, 1] (the paper's words).
@@ -408,10 +404,11 @@ def class_activation(backbone: Any, image: np.ndarray, kind: str) -> np.ndarray:
     if kind == "cam-top":
         cam = resize(backbone.class_maps(image, 1), h, w, align_corners=True)[0]
         low, high = float(cam.min()), float(cam.max())
-        return (cam - low) / max(high - low, SMALL)
+        return (cam - low) / max(high - low, small)
     total = np.zeros((h, w), dtype=np.float32)
+    # Each made from the one before.
     at = image
-    for scale in SCALES:
+    for scale in (1.0, 1.5, 2.0):
         size = (int(h * scale), int(w * scale))
         at = np.moveaxis(resize(np.moveaxis(at, -1, 0), *size, align_corners=True), 0, -1)
         maps = resize(backbone.class_maps(at, 2), h, w, align_corners=True)
@@ -419,7 +416,7 @@ def class_activation(backbone: Any, image: np.ndarray, kind: str) -> np.ndarray:
         # Divided by a maximum below zero a map would be negative, and lose against any other.
         seen = np.where(highs > 0.0, (maps - lows) / np.where(highs > 0.0, highs, 1.0), 0.0)
         total += seen.max(axis=0)
-    return total / (float(total.max()) + SMALL)
+    return total / (float(total.max()) + small)
 
 
 def staircase(activation: np.ndarray, grid: Grid) -> np.ndarray:
@@ -435,7 +432,8 @@ def staircase(activation: np.ndarray, grid: Grid) -> np.ndarray:
     h, w = activation.shape
     x, y = grid.centres.astype(int).T
     there = activation[np.clip(y, 0, h - 1), np.clip(x, 0, w - 1)]
-    weights = WEIGHTS[np.searchsorted(LEVELS, there, side="left")]
+    steps = np.array([0.5, 0.8, 0.9, 1.0])
+    weights = steps[np.searchsorted((0.4, 0.5, 0.6), there, side="left")]
     return weights / weights.sum()
 
 

@@ -15,11 +15,8 @@ from typing import Any
 
 from frot.correspondence.agreement import (
     AUTO,
-    CONFIRMED,
     NARROW,
-    OPEN,
-    REFLECTED,
-    WIDE,
+    RULE,
     Matches,
     hough,
     reflection,
@@ -90,7 +87,7 @@ class Looks:
     @property
     def open(self) -> bool:
         """Whether the first look leaves open which way things face."""
-        return self.mirrored is None and self.first.reflection > OPEN
+        return self.mirrored is None and self.first.reflection > RULE.open
 
     @property
     def evidence(self) -> tuple[float, ...]:
@@ -101,7 +98,7 @@ class Looks:
     @property
     def reflected(self) -> bool:
         """Whether things face opposite ways, by all there is to know."""
-        return sum(self.evidence) > (REFLECTED if self.mirrored is None else CONFIRMED)
+        return sum(self.evidence) > (RULE.reflected if self.mirrored is None else RULE.confirmed)
 
     @property
     def combined(self) -> Look:
@@ -125,7 +122,7 @@ def read_off(looks: Looks, settings: Settings) -> tuple[Transferring, dict[str, 
     rigid = rigidity(look.matches, layers.home, reflected)
     blank = pair.source.blank or pair.target.blank
     strength = _strength(settings, blank, rigid)
-    smoothing = WIDE if settings.agreement == AUTO else NARROW
+    smoothing = RULE.wide if settings.agreement == AUTO else NARROW
     scores = _agreeing(look, strength, smoothing, reflected) if strength else look.votes
     ready = Transferring(
         scores, layers.source_grid, layers.target_grid, layers.home,

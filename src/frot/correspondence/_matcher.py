@@ -31,6 +31,7 @@ from frot.correspondence._features import (
     state_of,
     strides_of,
 )
+from frot.correspondence._interpolation import resize
 from frot.correspondence._looks import Look, Looks, read_off
 from frot.correspondence._mirror import (
     at_cells,
@@ -66,8 +67,6 @@ PUBLISHED_LAYERS: dict[tuple[str, int], tuple[int, ...]] = {
     ("hpf", 17): (0, 9, 10, 11, 12, 13),
     ("scot", 17): (0, 11, 12, 13),
 }
-# With fewer cells all displacements agree, whatever the photographs show.
-FEWEST_CELLS = 4
 
 
 class Matcher:
@@ -226,7 +225,8 @@ stride, centres : optional
         """Return the match of two photographs' features, with the seconds since it began."""
         grids = features.layers.source_grid, features.layers.target_grid
         for seen, grid in zip((features.source, features.target), grids, strict=True):
-            if grid.count < FEWEST_CELLS:
+            # With fewer cells all displacements agree, whatever the photographs show.
+            if grid.count < 4:
                 raise InputError(
                     f"stride: {grid.stride:g} leaves {grid.h} x {grid.w} cells of "
                     f"{seen.photo.name}; use a smaller stride or a larger side"
@@ -355,6 +355,20 @@ stride, centres : optional
             raw_plan=outcome.plan,
             **found,
         )  # fmt: skip
+
+    def activated(self, match: Match) -> Match:
+        """Return a match with where the network's classifier looks, where the network has one."""
+        try:
+            cams = [self._cam(photo) for photo in (match.source, match.target)]
+        except InputError:
+            return match
+        return replace(match, source_cam=cams[0], target_cam=cams[1])
+
+    def _cam(self, photo: Photo) -> np.ndarray:
+        assert self.settings.side is not None
+        image, _ = photo.resized(self.settings.side, antialias=self.settings.antialias)
+        activation = class_activation(self.backbone, image, "cam-top")
+        return resize(activation, *photo.size, align_corners=False)
 
     def errors(self, features: PairFeatures, outcome: Outcome, pair: Pair) -> np.ndarray:
         """Return how far a labelled pair's points are off, (k,), as `point_errors` has it."""

@@ -21,10 +21,7 @@ from frot.correspondence._interpolation import interpolation, shrinking
 
 MIN_SIDE = 32
 MAX_PIXELS = 89_000_000  # just under what Pillow itself calls a decompression bomb
-# Of colours; what JPEG does to a wall of one colour is less.
-_LEAST_CONTRAST = 2.0 / 255.0
 _COLOURS = (1, 3, 4)  # grey, red green blue, and with opacity
-_SHORTEST = 8  # cells at stride 4 would be fewer than two below it
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +116,8 @@ class Photo:
             return self.pixels, 1.0
         # The product is in single precision too: that is what decides between 299 and 300.
         h, w = int(np.float32(height) * ratio), int(np.float32(width) * ratio)
-        if min(h, w) < _SHORTEST:
+        # Below it cells at stride 4 would be fewer than two.
+        if min(h, w) < 8:
             raise InputError(
                 f"{self.name} is {width} x {height} pixels and would be {w} x {h} at side={side}; "
                 "crop it or give a larger side"
@@ -154,8 +152,10 @@ def as_bytes(pixels: np.ndarray) -> np.ndarray:
     return (255.0 * np.clip(pixels, 0.0, 1.0)).round().astype(np.uint8)
 
 
-def is_blank(image: np.ndarray) -> bool:
+def is_blank(image: np.ndarray, least: float = 2.0 / 255.0) -> bool:
     """Whether an image, (h, w, 3) in [0, 1], has no content: one colour, or an even slope.
+
+    What JPEG does to a wall of one colour has less than the `least` contrast.
 
     Examples
     --------
@@ -174,7 +174,7 @@ def is_blank(image: np.ndarray) -> bool:
         sums = (line @ pixels.astype(float)).reshape(-1, rest.shape[2]).sum(axis=0)
         along = float((line**2).sum()) * (h * w / count)
         squares -= float((sums**2).sum()) / along / rest.size
-    return max(squares, 0.0) ** 0.5 < _LEAST_CONTRAST
+    return max(squares, 0.0) ** 0.5 < least
 
 
 def read_photo(source: Any, name: str | None = None) -> Photo:

@@ -21,42 +21,51 @@ import numpy as np
 from frot._base.arrays import Home, to_numpy
 from frot.correspondence._features import Grid
 
-# Bins of displacement in all, and the smoothing's spread and reach in bins, as in the original.
-BINS = 8192
+# The smoothing's spread and reach in bins, as in the original.
 NARROW = (7 / 2.0 / 2.354, 3)
-
 AUTO = "auto"
-# What "auto" does, chosen on pairs of cars and of four species of birds with two networks: the
-# strength, of pairs that bend and of those that are more rigid than so much, and the smoothing.
-# That is wider than the original's, so that votes for far places lose and those for close ones are
-# not moved.
-STRENGTH, RIGID_STRENGTH, RIGID = 0.5, 0.75, 0.1
-WIDE = (3.0, 9)
-# From this evidence on it is open which way things face, and the source is looked at mirrored; the
-# evidence of both looks together has to exceed the second. What is its own mirror image has as
-# much for a reflection in the one as against it in the other. Where there is no second look the
-# first has to exceed the last.
-OPEN, CONFIRMED, REFLECTED = -0.75, 1.0, -0.5
-# All of it, so that pairs matched by one rule are told from those of another.
-RULE = (STRENGTH, RIGID_STRENGTH, RIGID, WIDE, OPEN, CONFIRMED, REFLECTED)
-# Cells across and down within which the order of two matches is looked at, and by how many cells
-# they may be off.
-ACROSS, DOWN = (2, 4), 4
-OFF_ACROSS, OFF_DOWN = 1.5, 2.0
-# Counts that are added in favour of a reflection and of none: where nothing is known it is none.
-ADDED = 10.0, 40.0
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What "auto" does, chosen on pairs of cars and of four species of birds with two networks.
+
+    Attributes
+    ----------
+    strength, rigid_strength, rigid : float
+        The strength, of pairs that bend and of those that are more rigid than so much.
+    wide : (float, int)
+        The smoothing: wider than the original's, so that votes for far places lose and those for
+        close ones are not moved.
+    open, confirmed : float
+        From this evidence on it is open which way things face, and the source is looked at
+        mirrored; the evidence of both looks together has to exceed the second. What is its own
+        mirror image has as much for a reflection in the one as against it in the other.
+    reflected : float
+        Where there is no second look the first has to exceed this.
+    """
+
+    strength: float = 0.5
+    rigid_strength: float = 0.75
+    rigid: float = 0.1
+    wide: tuple[float, int] = (3.0, 9)
+    open: float = -0.75
+    confirmed: float = 1.0
+    reflected: float = -0.5
+
+
+RULE = Rule()
 # Places, x and y, mirrored: right matches of a reflection have their displacement from there in
 # common.
 MIRRORED = np.array([-1.0, 1.0])
-# The share of the longer side within which two displacements are alike, at least a cell; and the
-# matches that are compared.
-ALIKE, MOST = 0.05, 1_000
 
 
 def hough_bins(
-    source_size: tuple[int, int], target_size: tuple[int, int]
+    source_size: tuple[int, int], target_size: tuple[int, int], bins: int = 8192
 ) -> tuple[float, int, int]:
     """Return the size of a bin in pixels, and the numbers of bins down and across.
+
+    There are so many bins in all in the original.
 
     Examples
     --------
@@ -66,7 +75,7 @@ def hough_bins(
     """
     tall = source_size[0] + target_size[0]
     wide = source_size[1] + target_size[1]
-    size = float(np.sqrt(tall * wide / BINS))
+    size = float(np.sqrt(tall * wide / bins))
     return size, int(tall / size) + 1, int(wide / size) + 1
 
 
@@ -239,7 +248,7 @@ def reflection(
     >>> for cells in (there, there[:, ::-1]):
     ...     votes = np.eye(64)[cells.ravel()]
     ...     matches = Matches.of(votes, grid, grid, home)
-    ...     print(reflection(votes, matches, (64, 64), (64, 64), home) > REFLECTED)
+    ...     print(reflection(votes, matches, (64, 64), (64, 64), home) > RULE.reflected)
     False
     True
     """
@@ -264,13 +273,16 @@ def told(looks: Sequence[float]) -> str:
     numbers = " + ".join(f"{look:.2g}" for look in looks)
     if len(looks) == 1:
         return f"{numbers} by one look"
-    return f"{numbers} by two looks, and more than {CONFIRMED:g} is asked for"
+    return f"{numbers} by two looks, and more than {RULE.confirmed:g} is asked for"
 
 
-def _reversed(matches: Matches) -> float:
+def _reversed(
+    matches: Matches, nearest: int = 2, furthest: int = 4, added: tuple[float, float] = (10.0, 40.0)
+) -> float:
     """How many more pairs of matches are in the other order across than in the same, a logarithm.
 
-    Of pairs that are as far apart in the target as in the source.
+    Of pairs that are as far apart in the target as in the source, within one and a half cells
+    across and two down. What is `added` to the counts says: where nothing is known it is none.
     """
     source = matches.source
     shape = (source.h, source.w)
@@ -279,33 +291,36 @@ def _reversed(matches: Matches) -> float:
     x, y = matches.target.centres[matches.there].T.reshape(2, *shape)
     x, y = x / source.strides[1], y / source.strides[0]
     same = other = 0
-    for dx in range(ACROSS[0], ACROSS[1] + 1):
-        for dy in range(-DOWN, DOWN + 1):
+    for dx in range(nearest, furthest + 1):
+        for dy in range(-furthest, furthest + 1):
             if dx >= source.w or abs(dy) >= source.h:
                 continue
             here = slice(max(-dy, 0), source.h - max(dy, 0)), slice(0, source.w - dx)
             next_ = slice(max(dy, 0), source.h - max(-dy, 0)), slice(dx, source.w)
-            asked = on[here] & on[next_] & (np.abs(y[next_] - y[here] - dy) <= OFF_DOWN)
+            asked = on[here] & on[next_] & (np.abs(y[next_] - y[here] - dy) <= 2.0)
             step = x[next_] - x[here]
-            same += np.count_nonzero(asked & (np.abs(step - dx) <= OFF_ACROSS))
-            other += np.count_nonzero(asked & (np.abs(step + dx) <= OFF_ACROSS))
-    return float(np.log((other + ADDED[0]) / (same + ADDED[1])))
+            same += np.count_nonzero(asked & (np.abs(step - dx) <= 1.5))
+            other += np.count_nonzero(asked & (np.abs(step + dx) <= 1.5))
+    return float(np.log((other + added[0]) / (same + added[1])))
 
 
-def rigidity(matches: Matches, home: Home, reflected: bool = False) -> float:
+def rigidity(
+    matches: Matches, home: Home, reflected: bool = False, share: float = 0.05, most: int = 1_000
+) -> float:
     r"""Return the chance that two of the mutual best matches move alike, from 0 to 1.
 
     .. math:: \Pr_{i, i' \in \mathcal{M}} \big[\, \|d_i - d_{i'}\|_\infty \le r \,\big],
         \qquad d_i = c_{j(i)} - c_i
 
     with j(i) the best match of cell i, M the cells that their match leads back to within a cell,
-    and r a twentieth of the source's longer side. It needs no label; 0 where nothing is mutual.
-    Matches of a reflection have displacements from the places mirrored, (-x, y), in common.
+    and r a `share` of the source's longer side, at least a cell. It needs no label;
+    0 where nothing is mutual. Matches of a reflection have displacements from the places mirrored,
+    (-x, y), in common.
     """
     source = matches.source
     some = np.flatnonzero(matches.mutual)
     # So many say as much as all.
-    some = some[:: -(-len(some) // MOST) or 1]
+    some = some[:: -(-len(some) // most) or 1]
     places = source.centres[some]
     if reflected:
         places = places * MIRRORED
@@ -314,7 +329,7 @@ def rigidity(matches: Matches, home: Home, reflected: bool = False) -> float:
         return 0.0
     xp = home.xp
     sides = np.array(source.strides) * (source.h, source.w)
-    reach = max(ALIKE * float(sides.max()), source.spacing)
+    reach = max(share * float(sides.max()), source.spacing)
     x, y = home.bring(np.ascontiguousarray(moves.T))
     alike = xp.abs(x[:, None] - x[None, :]) <= reach
     alike = alike & (xp.abs(y[:, None] - y[None, :]) <= reach)
@@ -329,7 +344,7 @@ def suited_strength(rigid: float) -> float:
     >>> suited_strength(0.05), suited_strength(0.2)
     (0.5, 0.75)
     """
-    return RIGID_STRENGTH if rigid > RIGID else STRENGTH
+    return RULE.rigid_strength if rigid > RULE.rigid else RULE.strength
 
 
 def _one_hot(

@@ -27,8 +27,6 @@ from frot.correspondence.layer_costs import all_finite
 from frot.correspondence.layers import PhotoFeatures
 
 _OURS = re.compile(r"[0-9a-f]{64}\.npz")
-_DRAFT = ".frot-"  # what `replacing` calls files that are not complete
-_DRAFT_AGE = 3600.0
 
 
 @dataclass(frozen=True)
@@ -127,12 +125,13 @@ class FeatureCache:
         """Return when each file was last used, its size and its path."""
         found = []
         for path in Path(self.folder).iterdir():
-            draft = path.name.startswith(_DRAFT)
+            # What `replacing` calls files that are not complete.
+            draft = path.name.startswith(".frot-")
             if not draft and not _OURS.fullmatch(path.name):
                 continue
             try:
                 state = path.stat()
-                if draft and time.time() - state.st_mtime > _DRAFT_AGE:
+                if draft and time.time() - state.st_mtime > 3600.0:
                     # Whoever was writing it was killed.
                     path.unlink(missing_ok=True)
                 elif not draft:
@@ -268,12 +267,6 @@ def _unpack(arrays: dict[str, np.ndarray]) -> list[FeatureMap]:
     return maps
 
 
-# Data sets come in runs of the same photographs; twenty of a ResNet-101's at a side of 300.
-MAX_BYTES = 500_000_000
-# On a device the features of a data set's photographs stay.
-MAX_DEVICE_BYTES = 4_000_000_000
-# Photographs of a data set, read again for every pair that they are in.
-MAX_PHOTO_BYTES = 400_000_000
 _NOTHING = Photo(np.zeros((0, 0, 3), dtype=np.float32), "")
 
 
@@ -289,6 +282,9 @@ class FeatureMemory:
     ----------
     device : str or torch device, optional
         Where photographs are matched.
+    max_bytes : int, optional
+        By default 500 MB, of twenty photographs of a ResNet-101's at a side of 300, and 4 GB on a
+        device, where the features of a whole data set stay.
 
     Examples
     --------
@@ -300,9 +296,11 @@ class FeatureMemory:
     (dtype('float32'), 384)
     """
 
-    def __init__(self, device: Any = None) -> None:
+    def __init__(self, device: Any = None, max_bytes: int | None = None) -> None:
         home = working_home(device)
         self._home = None if home.on_host else home
+        default = 500_000_000 if home.on_host else 4_000_000_000
+        self.max_bytes = default if max_bytes is None else max_bytes
         # With each photograph what its layers have to be multiplied with.
         self._kept: OrderedDict[str, tuple[PhotoFeatures, tuple[int, ...]]] = OrderedDict()
         self._lock = Lock()
@@ -337,7 +335,7 @@ class FeatureMemory:
             known = _packed(work(), self._home)
             with self._lock:
                 self._kept[key] = known
-                while self.size > (MAX_BYTES if self._home is None else MAX_DEVICE_BYTES):
+                while self.size > self.max_bytes:
                     self._kept.popitem(last=False)
         kept, powers = known
         maps = kept.maps
@@ -348,7 +346,7 @@ class FeatureMemory:
 
     def only(self, layers: Container[str]) -> FeatureMemory:
         """Return a memory with some of the layers of everything in this one."""
-        other = FeatureMemory()
+        other = FeatureMemory(max_bytes=self.max_bytes)
         other._home = self._home
         with self._lock:
             mine = list(self._kept.items())
@@ -366,7 +364,8 @@ class PhotoMemory:
     A file that has changed, by its size or time, is read again.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, max_bytes: int = 400_000_000) -> None:
+        self.max_bytes = max_bytes
         self._kept: OrderedDict[tuple[str, int, int], Photo] = OrderedDict()
         self._lock = Lock()
 
@@ -393,7 +392,7 @@ class PhotoMemory:
         photo.pixels.flags.writeable = False
         with self._lock:
             self._kept[key] = photo
-            while sum(one.pixels.nbytes for one in self._kept.values()) > MAX_PHOTO_BYTES:
+            while sum(one.pixels.nbytes for one in self._kept.values()) > self.max_bytes:
                 self._kept.popitem(last=False)
         return photo
 

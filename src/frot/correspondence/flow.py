@@ -23,10 +23,6 @@ from frot.correspondence._photo import as_bytes
 if TYPE_CHECKING:
     from frot.correspondence.match import Match
 
-FLOWS = (".flo", ".npy", ".npz")
-IMAGES = (".png", ".webp")
-# Points that are moved: every pixel of a photograph of 450 x 330.
-MAX_POINTS = 150_000
 # What Middlebury's files begin with, and the least that they have where nothing is known.
 MAGIC, UNKNOWN = 202021.25, 1e9
 
@@ -43,7 +39,7 @@ class Warped(NamedTuple):
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the picture, .png or .webp, with what is not known transparent."""
-        path = _check_suffix(path, IMAGES)
+        path = _check_suffix(path, (".png", ".webp"))
         colours = as_bytes(np.dstack([self.pixels, self.valid]))
         image = require("PIL.Image", "correspondence").fromarray(colours)
         with replacing(path) as draft:
@@ -107,7 +103,7 @@ class Flow:
         ``.npy`` the displacement alone, of shape (H, W, 2), with NaN there, and ``.npz`` all of
         displacement, certainty and valid.
         """
-        path = _check_suffix(path, FLOWS)
+        path = _check_suffix(path, (".flo", ".npy", ".npz"))
         suffix = path.suffix.lower()
         if suffix == ".npz":
             return write_archive(path, "flow", vars(self))
@@ -174,10 +170,13 @@ def rebuilt(arrays: Any) -> Flow:
     return Flow(*(arrays[name] for name in ("displacement", "certainty", "valid")))
 
 
-def flow_of(match: Match) -> Flow:
-    """Return where every pixel of a match's source is in its target; see `Match.flow`."""
+def flow_of(match: Match, most: int = 150_000) -> Flow:
+    """Return where every pixel of a match's source is in its target; see `Match.flow`.
+
+    At most so many points are moved: every pixel of a photograph of 450 x 330.
+    """
     (h, w), ratio, read = match.source.size, match.source_ratio, match.transferring
-    step = spacing(match.source.size, MAX_POINTS)
+    step = spacing(match.source.size, most)
     x, y = (_lattice(length, step) for length in (w, h))
     points = ratio * np.stack(np.meshgrid(x, y), axis=-1)
     moved = read.moved(points.reshape(-1, 2)).reshape(points.shape)

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from frot.correspondence._matcher import Matcher
     from frot.correspondence.match import Match
 
-# Decoding leaves the interpreter's lock; more threads would wait for the network anyway.
-THREADS = 4
-
 
 def match_many(
     matcher: Matcher, pairs: Iterable[tuple[Any, Any]], ahead: int, progress: bool
@@ -42,7 +39,8 @@ def _matched(
     matcher: Matcher, pairs: Iterator[tuple[int, Any]], count: int, ahead: int, progress: bool
 ) -> Iterator[Match]:
     with (
-        ThreadPoolExecutor(THREADS) as threads,
+        # Decoding leaves the interpreter's lock; more would wait for the network anyway.
+        ThreadPoolExecutor(4) as threads,
         counting_bar("pairs", count, count, enabled=progress and count > 0) as show,
     ):
         waiting: deque[Future[tuple[Photo, Photo]]] = deque()

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 _PLAIN = (
     "alpha", "phi", "prior", "method", "seconds", "agreement", "rigidity", "reflected", "looks",
 )  # fmt: skip
-# Layers in a notebook; more would not be read.
-SHOWN = 6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -376,7 +374,7 @@ class Match:
             interval = f"[{result.lower:.6g}, {result.upper:.6g}], gap {result.gap:.1e}"
             facts += [("interval", interval), ("status", str(result.status))]
         phi = self.phi or {}
-        heaviest = sorted(self.alpha.items(), key=lambda item: -item[1])[:SHOWN]
+        heaviest = sorted(self.alpha.items(), key=lambda item: -item[1])[:6]
         rows = [[name, Bar(weight), phi.get(name, np.nan)] for name, weight in heaviest]
         left = len(self.alpha) - len(rows)
         note = f"and {left} more layers" if left else ""

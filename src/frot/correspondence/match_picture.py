@@ -10,6 +10,7 @@ import numpy as np
 
 from frot._base.errors import InputError, require
 from frot.correspondence._photo import as_bytes
+from frot.correspondence.chance import tells
 from frot.show.style import GREEN, INK, new_figure, plain, shorten
 
 if TYPE_CHECKING:
@@ -18,12 +19,6 @@ if TYPE_CHECKING:
 
     from frot.correspondence._photo import Photo
     from frot.correspondence.match import Match
-
-# A cell is of the object if it has this share of the heaviest cell's weight.
-_HEAVY = 0.75
-# Of the photograph, left free on every side where the object may be anywhere.
-_MARGIN = 0.1
-_GOLDEN = (5**0.5 - 1) / 2
 
 
 def grid_points(size: tuple[int, int], count: int, box: Any = None) -> np.ndarray:
@@ -63,20 +58,25 @@ def grid_points(size: tuple[int, int], count: int, box: Any = None) -> np.ndarra
 def object_points(match: Match, count: int = 16) -> np.ndarray:
     """Return about so many points of the source's object, evenly spread, from top to bottom.
 
-    The object is where the cells have most weight. Where all weigh the same, it is not known:
-    then these are the surest of eight times as many points away from the edges, kept apart from
-    each other. No two points are at the same height, so that lines from one photograph to the
-    other do not lie on each other.
+    The object is where the cells have most weight, or, where all weigh the same, where the match
+    knows that the network's classifier looks. Where neither is known these are the surest of eight
+    times as many points away from the edges, kept apart from each other. No two points are at the
+    same height, so that lines from one photograph to the other do not lie on each other.
     """
     if count < 1:
         raise InputError(f"points: {count} points cannot be chosen; give one or more")
     h, w = match.source.size
     mass = np.asarray(match.a, dtype=float)
-    heavy = mass >= _HEAVY * mass.max()
-    if heavy.all():
-        box = _MARGIN * np.array([w, h, -w, -h]) + [0, 0, w - 1, h - 1]
-        return _surest(match, _spread(box, 8 * count), count, box)
     centres = match.source_grid.centres / match.source_ratio
+    heavy = mass >= 0.75 * mass.max()
+    if heavy.all() and match.source_cam is not None:
+        x, y = np.clip(centres.round().astype(int), 0, [w - 1, h - 1]).T
+        looked = match.source_cam[y, x]
+        # Of cells whose weights are class activation those above .4 are as heavy.
+        heavy = looked > 0.4 * looked.max()
+    if heavy.all():
+        box = 0.1 * np.array([w, h, -w, -h]) + [0, 0, w - 1, h - 1]
+        return _surest(match, _spread(box, 8 * count), count, box)
     reach = 0.5 * match.source_grid.spacing / match.source_ratio
     ends = centres[heavy].min(axis=0) - reach, centres[heavy].max(axis=0) + reach
     box = np.clip(np.concatenate(ends), 0.0, [w - 1, h - 1, w - 1, h - 1])
@@ -117,15 +117,11 @@ def _surest(match: Match, points: np.ndarray, count: int, box: np.ndarray) -> np
 def _spread(box: np.ndarray, count: int) -> np.ndarray:
     """Return points of a box that fill it evenly and share no row: a lattice of Fibonacci's."""
     order = np.arange(count) + 0.5
-    share = np.stack([order * _GOLDEN % 1.0, order / count], axis=1)
+    share = np.stack([order * (5**0.5 - 1) / 2 % 1.0, order / count], axis=1)
     return box[:2] + share * (box[2:] - box[:2])
 
 
 RED = "#E02020"
-# More numbers than these cover the photograph.
-_MAX_NUMBERS = 20
-# Between the photographs, of the width of both.
-_GAP = 0.025
 # Where a label may stand: points of print to the right of its point and above it, and by which of
 # its own sides it is held.
 _SPOTS = (
@@ -134,10 +130,6 @@ _SPOTS = (
     (0.0, 6.0, "center", "bottom"),
     (0.0, -6.0, "center", "top"),
 )
-# Points of print: half the width of a marker, and what is left free around a label.
-_MARKER, _FREE = 4.0, 1.0
-# Points of print that a label may be beyond the photograph's left, lower, right and upper edge.
-_BEYOND = np.array([-1.0, -4.0, 0.0, 4.0])
 
 
 def plot_matches(
@@ -183,16 +175,19 @@ def plot_matches(
     axes = axes_or(ax, width, 0.35 + width * both.source[0] / both.width)
     both.draw(axes, match.source, match.target)
     sure = np.clip(np.asarray(moved.confidence, dtype=float), 0.0, 1.0)
+    if not (telling := tells(match)):
+        sure = np.ones_like(sure)
     found = both.place(moved.points)
     if truth is None:
         _draw_lines(axes, chosen, found, sure)
-        note = "fainter lines: less sure"
+        note = "fainter lines: less sure" if telling else "too few cells to say how sure"
     else:
         note = _draw_errors(axes, chosen, found, both, moved.points, truth, threshold)
     names = [name_of(photo) for photo in (match.source, match.target)]
     set_title(axes, f"{' → '.join(names)}   ({note})")
-    if truth is None and len(chosen) <= _MAX_NUMBERS:
-        # The surest first; with the title there, the photographs are where they will be.
+    if truth is None and telling and len(chosen) <= 20:
+        # More cover the photograph. The surest first; with the title there, the photographs are
+        # where they will be.
         order = np.argsort(-sure, kind="stable").tolist()
         _draw_labels(axes, found, [f"{share:.0%}" for share in sure], order, both.left)
     return axes.figure
@@ -287,7 +282,7 @@ class SideBySide:
     def left(self) -> float:
         """Where the target's left edge is."""
         wide = self.source[1] + self.scale * self.target[1]
-        return self.source[1] + _GAP * wide - 0.5
+        return self.source[1] + 0.025 * wide - 0.5
 
     @property
     def width(self) -> float:
@@ -367,11 +362,14 @@ def _draw_labels(
     axes.apply_aspect()
     unit = figure.dpi / 72.0
     centres = axes.transData.transform(places)
-    markers = np.hstack([centres - _MARKER * unit, centres + _MARKER * unit])
+    # In points of print: half the width of a marker, and what is left free around a label.
+    half, free = 4.0 * unit, 1.0 * unit
+    markers = np.hstack([centres - half, centres + half])
     box = axes.get_window_extent()
     corner = axes.transData.transform((left, 0.0))[0]
-    limit = np.array([corner, box.y0, np.inf, box.y1]) + unit * _BEYOND
-    spots = np.array([[_box(text, spot, _FREE * unit) for spot in range(4)] for text in texts])
+    beyond = unit * np.array([-1.0, -4.0, 0.0, 4.0])
+    limit = np.array([corner, box.y0, np.inf, box.y1]) + beyond
+    spots = np.array([[_box(text, spot, free) for spot in range(4)] for text in texts])
     for text, spot in zip(texts, place_labels(spots, markers, limit, order), strict=True):
         if spot is None:
             text.remove()

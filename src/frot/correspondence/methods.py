@@ -22,8 +22,6 @@ from frot.solvers.oracles import Sinkhorn
 if TYPE_CHECKING:
     from frot.correspondence.settings import Settings
 
-# Mass that an oracle of the paper's steps may leave in wrong columns; rounding puts it right.
-PAPER_TOL = 1e-3
 # What coherences are raised to: of 1 to 6, 2 and 3 were best on cars.
 POWER = 2
 # Cosines are sharpened by this power, as in hyperpixel flow.
@@ -132,7 +130,8 @@ def feature_robust(problem: MatchProblem) -> Outcome:
     q = problem.q if given.eta > 0.0 else None
     eps, solver = given.eps, Entropic(tol=given.tol)
     if given.steps:
-        oracle = Sinkhorn(eps=given.eps, tol=PAPER_TOL)
+        # What it leaves in wrong columns rounding puts right.
+        oracle = Sinkhorn(eps=given.eps, tol=1e-3)
         # The paper's algorithm 2 stops where it ends: eps is the oracle's, and of no problem.
         eps, solver = 0.0, FrankWolfe(oracle, step="paper", tol=0.0, max_iter=given.steps)
     layers = problem.layers

@@ -19,6 +19,7 @@ from frot._base.errors import require
 from frot.correspondence._features import Grid
 from frot.correspondence._photo import Photo, as_bytes
 from frot.correspondence.agreement import told
+from frot.correspondence.chance import tells
 from frot.correspondence.flow import spacing
 from frot.correspondence.match_picture import as_points
 from frot.correspondence.pictures import grid_extent
@@ -27,18 +28,8 @@ from frot.show.page import check_page, data_address, render, save_page
 if TYPE_CHECKING:
     from frot.correspondence.match import Match
 
-# A screen has room for two of these side by side.
-_LONGEST = 1_000
 # From black over purple and orange to pale yellow: stops of matplotlib's "inferno".
 COLOURS = ((0, 0, 4), (87, 16, 110), (188, 55, 84), (249, 142, 9), (252, 255, 164))
-# With these many points every second pixel of a photograph of 500 x 400 is one.
-MAX_POINTS = 60_000
-_LEVELS = 65_535
-# Scores kept, of three bytes each.
-MAX_KEPT = 250_000
-# Along the longer side of the target, for what is not kept.
-_BLOCKS = 12
-_ROWS_AT_ONCE = 256
 
 
 def write_match_page(
@@ -101,11 +92,13 @@ def write_match_page(
         unknown="" if warped.valid.all() else ", and B where nothing is known",
         heat_boxes=[_heat_box(match.inverse), _heat_box(match)],
         points=np.column_stack([chosen, moved.points, moved.confidence]).tolist(),
+        telling=tells(match),
         facts=_facts(match),
         rounded=_rounded(*ways[0]),
         data={
             "sides": [_side(*way) for way in ways],
             "colours": COLOURS,
+            "telling": tells(match),
             "start": int(np.argmax(moved.confidence)),
         },
     )
@@ -158,11 +151,11 @@ def _rounded(match: Match, sampled: Sampled, heat: HeatRows) -> str:
     )
 
 
-def _photo(photo: Photo, name: str) -> dict[str, Any]:
-    """A photograph as the page shows it: shrunk to a screen, inside its own address."""
+def _photo(photo: Photo, name: str, longest: int = 1_000) -> dict[str, Any]:
+    """A photograph as the page shows it: shrunk to half a screen, inside its own address."""
     image = require("PIL.Image", "correspondence").fromarray(as_bytes(photo.pixels))
     # Only shrinks, and keeps the proportions to a pixel.
-    image.thumbnail((_LONGEST, _LONGEST))
+    image.thumbnail((longest, longest))
     buffer = io.BytesIO()
     image.save(buffer, format="JPEG", quality=88)
     h, w = photo.size
@@ -242,7 +235,7 @@ class Sampled:
     sure: np.ndarray
 
 
-def sample(match: Match, most: int = MAX_POINTS) -> Sampled:
+def sample(match: Match, most: int = 60_000) -> Sampled:
     """Move a grid of at most so many points by `match.transfer`: every pixel, where that is few."""
     (h, w), step = match.source.size, spacing(match.source.size, most)
     x, y = np.arange(0, w, step), np.arange(0, h, step)
@@ -258,7 +251,7 @@ def sample(match: Match, most: int = MAX_POINTS) -> Sampled:
         len(y),
         low,
         high,
-        (_LEVELS * (found - low) / (high - low)).round().astype("<u2"),
+        (65_535 * (found - low) / (high - low)).round().astype("<u2"),
         (255.0 * np.clip(sure, 0.0, 1.0)).round().astype(np.uint8),
     )
 
@@ -294,8 +287,12 @@ class HeatRows:
     shares: np.ndarray
 
 
-def heat_rows(scores: np.ndarray, grid: Grid, most: int = MAX_KEPT) -> HeatRows:
+def heat_rows(
+    scores: np.ndarray, grid: Grid, most: int = 250_000, along: int = 12, at_once: int = 256
+) -> HeatRows:
     """Keep about `most` scores of a matrix of shape (n, m), the same number in each row.
+
+    There are so many blocks `along` the longer side of the target for what is not kept.
 
     Examples
     --------
@@ -308,7 +305,7 @@ def heat_rows(scores: np.ndarray, grid: Grid, most: int = MAX_KEPT) -> HeatRows:
         # Where no cell has votes, all have, and spread them evenly.
         scores = np.broadcast_to(np.float32(1.0), (n, m))
     kept = int(np.clip(most // n, 16, m)) if m > 16 else m
-    block = -(-max(grid.h, grid.w) // _BLOCKS)
+    block = -(-max(grid.h, grid.w) // along)
     y, x = np.mgrid[: grid.h, : grid.w] // block
     wide = -(-grid.w // block)
     blocks = wide * -(-grid.h // block)
@@ -318,10 +315,8 @@ def heat_rows(scores: np.ndarray, grid: Grid, most: int = MAX_KEPT) -> HeatRows:
     values = np.empty((n, kept), dtype=np.uint8)
     rest = np.empty((n, blocks), dtype=np.uint8)
     shares = np.empty(n, dtype="<f4")
-    for start in range(0, n, _ROWS_AT_ONCE):
-        part = np.clip(
-            np.asarray(scores[start : start + _ROWS_AT_ONCE], dtype=np.float32), 0.0, None
-        )
+    for start in range(0, n, at_once):
+        part = np.clip(np.asarray(scores[start : start + at_once], dtype=np.float32), 0.0, None)
         largest = part.max(axis=1, keepdims=True)
         part = part / np.where(largest > 0.0, largest, np.float32(1.0))
         best = np.argpartition(part, m - kept, axis=1)[:, m - kept :]

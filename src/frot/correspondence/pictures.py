@@ -14,6 +14,7 @@ from frot._base.arrays import to_numpy
 from frot._base.errors import InputError, require
 from frot.correspondence._features import Grid
 from frot.correspondence._photo import Photo
+from frot.correspondence.chance import tells
 from frot.correspondence.match_picture import (
     as_points,
     axes_or,
@@ -59,7 +60,8 @@ def plot_heatmap(match: Match, point: Any, ax: Axes | None = None) -> Figure:
         _mark(left, chosen[0])
     else:
         figure, right = cast(Any, ax.figure), ax
-    title = f"{name_of(match.target)}   (confidence {float(moved.confidence[0]):.0%})"
+    sure = f"   (confidence {float(moved.confidence[0]):.0%})" if tells(match) else ""
+    title = f"{name_of(match.target)}{sure}"
     draw_photo(right, match.target, title)
     _overlay(right, match.heatmap(chosen[0]), match.target.size)
     _mark(right, moved.points[0])
@@ -187,8 +189,8 @@ def _bar(axes: Any, image: Any, label: str) -> None:
     colour_bar(cm.ScalarMappable(image.norm, image.cmap), axes, label, shrink=0.8, pad=0.02)
 
 
-# What is not valid, and the wheel's share of the panel.
-_UNKNOWN, _WHEEL = 0.75, 0.2
+# What is not valid.
+_UNKNOWN = 0.75
 
 
 def flow_colours(displacement: Any, longest: float) -> np.ndarray:
@@ -241,7 +243,7 @@ def plot_flow(match: Match, cycle: float | None = None) -> Figure:
     draw_photo(left, match.source)
     title = f"where it is in {name_of(match.target)}   (edge of the wheel: {top:.3g} pixels)"
     draw_image(right, shown, title, interpolation="antialiased")
-    inset = right.inset_axes([1.0 - _WHEEL - 0.02, 0.02, _WHEEL, _WHEEL])
+    inset = right.inset_axes([0.78, 0.02, 0.2, 0.2])
     y, x = np.mgrid[-1:1:101j, -1:1:101j]
     wheel = flow_colours(np.stack([x, y], axis=-1), 1.0)
     draw_image(inset, np.dstack([wheel, np.hypot(x, y) <= 1.0]), extent=(-1, 1, 1, -1))
@@ -312,12 +314,6 @@ def plot_features(pair: PairFeatures, alpha: dict[str, float] | None = None) -> 
     return figure
 
 
-# More panels than these are too many to compare.
-_MAX_PANELS = 6
-# More names than these touch each other.
-_MAX_NAMES = 48
-
-
 def plot_layers(
     alphas: Match | Mapping[str, float] | Mapping[Any, Mapping[str, float]],
     kind: Literal["bars", "map"] | None = None,
@@ -348,7 +344,7 @@ def plot_layers(
     """
     names, etas, weights = _table(alphas)
     if kind is None:
-        kind = "bars" if len(weights) <= _MAX_PANELS else "map"
+        kind = "bars" if len(weights) <= 6 else "map"
     if kind not in ("bars", "map"):
         raise InputError(f"kind: {kind!r} is neither 'bars' nor 'map'")
     if ax is not None and kind == "bars" and len(weights) > 1:
@@ -395,7 +391,8 @@ def _draw_map(axes: Any, names: list[str], etas: list[float | None], weights: np
 def _name_layers(axes: Any, names: list[str]) -> None:
     axes.set_xlim(-0.6, len(names) - 0.4)
     axes.tick_params(axis="x", length=0)
-    if len(names) <= _MAX_NAMES:
+    # More names touch each other.
+    if len(names) <= 48:
         texts = [plain(shorten(name, 22)) for name in names]
         axes.set_xticks(np.arange(len(names)), texts, rotation=90, fontsize=8)
     else:

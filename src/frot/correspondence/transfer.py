@@ -15,20 +15,8 @@ from frot.correspondence._interpolation import sampling
 from frot.correspondence.agreement import MIRRORED
 
 TRANSFERS = ("median", "boxes", "argmax")
-# How far "median" looks, in strides.
-SPREAD = 1.5
-# Cells that weigh less than this share of the closest one are left out.
-FAINT = 0.01
-# How far they are, in standard deviations, from a point on a cell.
-FAR = float(np.sqrt(-2.0 * np.log(FAINT)))
 # A match within this many cells of the answer counts as agreeing with it.
 AGREES = 2.0
-# The cells around a point that may support its answer, to each side of the closest.
-AROUND = 4
-# Sums of weights that are apart by less than this share are the same but for rounding.
-TIED = 1e-6
-# Points that are moved at once: their votes are a matrix of points and pairs of cells.
-AT_ONCE = 2_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +142,8 @@ class Transferring:
             near = float(np.sqrt(squares.min())) + most
             reach = near
             if self.mode == "median":
-                reach = float(np.hypot(near, FAR * self._width))
+                # There the Gaussian falls to .01 of the closest cell's.
+                reach = float(np.hypot(near, np.sqrt(-2.0 * np.log(0.01)) * self._width))
             elif self.mode == "boxes":
                 reach = max(near, 2**0.5 * (grid.receptive_field // 2))
             limit = ((reach + most) * (1.0 + 1e-9)) ** 2
@@ -163,7 +152,7 @@ class Transferring:
     @property
     def _width(self) -> float:
         """Pixels: the standard deviation of "median"."""
-        return SPREAD * self.source.spacing
+        return 1.5 * self.source.spacing
 
     def _around(self, points: np.ndarray, cells: np.ndarray) -> np.ndarray:
         """Weights of some cells with votes, among them all that have any weight, (k, cells)."""
@@ -200,12 +189,12 @@ class Transferring:
         """
         return _in_parts(self._support, points, moved)
 
-    def _support(self, points: np.ndarray, moved: np.ndarray) -> np.ndarray:
+    def _support(self, points: np.ndarray, moved: np.ndarray, around: int = 4) -> np.ndarray:
         grid = self.source
         x, y = _nearest(points, grid)
-        cells, inside = _window(x, y, AROUND, grid)
+        cells, inside = _window(x, y, around, grid)
         # A Gaussian is a product, of what lies across and what lies down.
-        steps, width = np.arange(-AROUND, AROUND + 1), SPREAD * grid.spacing
+        steps, width = np.arange(-around, around + 1), self._width
         across, down = (
             np.exp(-0.5 * ((start + stride * (near + steps) - along) / width) ** 2)
             for start, stride, near, along in zip(
@@ -310,11 +299,15 @@ class Transferring:
 
 
 def _in_parts(
-    read: Callable[[np.ndarray, np.ndarray], np.ndarray], points: np.ndarray, moved: np.ndarray
-) -> np.ndarray:
-    """Return what is read off for points and places, (k,), so many at a time."""
-    starts = range(0, max(len(points), 1), AT_ONCE)
-    return np.concatenate([read(*(x[k : k + AT_ONCE] for x in (points, moved))) for k in starts])
+    read: Callable[[np.ndarray, np.ndarray], np.ndarray], points: np.ndarray, moved: np.ndarray,
+    most: int = 2_000,
+) -> np.ndarray:  # fmt: skip
+    """Return what is read off for points and places, (k,), so many at a time.
+
+    Their votes are a matrix of points and pairs of cells.
+    """
+    starts = range(0, max(len(points), 1), most)
+    return np.concatenate([read(*(x[k : k + most] for x in (points, moved))) for k in starts])
 
 
 def _nearest(points: np.ndarray, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
@@ -349,8 +342,10 @@ def _apart_each(points: np.ndarray, places: np.ndarray) -> np.ndarray:
     return np.sqrt(x * x + y * y)
 
 
-def _gaussian(points: np.ndarray, centres: np.ndarray, spread: float) -> np.ndarray:
-    """Weights that fall off with the distance, (k, n), of the closest cell 1."""
+def _gaussian(
+    points: np.ndarray, centres: np.ndarray, spread: float, least: float = 0.01
+) -> np.ndarray:
+    """Weights that fall off with the distance, (k, n), of the closest cell 1; 0 below the least."""
     # There may be a hundred times a million of them: single precision, about one of the centres.
     near = ((points - centres[0]) / (2**0.5 * spread)).astype(np.float32)
     cells = ((centres - centres[0]) / (2**0.5 * spread)).astype(np.float32)
@@ -362,7 +357,7 @@ def _gaussian(points: np.ndarray, centres: np.ndarray, spread: float) -> np.ndar
     # Relative to the closest cell, so that a point far from all of them has weights too.
     np.subtract(x.min(axis=1, keepdims=True), x, out=x)
     np.exp(x, out=x)
-    x *= x >= FAINT
+    x *= x >= least
     return x
 
 
@@ -372,7 +367,8 @@ def _medians(weights: np.ndarray, moves: np.ndarray) -> np.ndarray:
     for axis in (0, 1):
         order = np.argsort(moves[:, axis], kind="stable")
         reached = np.take(weights, order, axis=1).cumsum(axis=1)
-        half = (0.5 - TIED) * reached[:, -1:]
+        # Sums that are apart by less are the same but for rounding.
+        half = (0.5 - 1e-6) * reached[:, -1:]
         found[:, axis] = moves[order, axis][(reached >= half).argmax(axis=1)]
     return found
 

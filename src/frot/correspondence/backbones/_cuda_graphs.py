@@ -13,11 +13,6 @@ from typing import Any
 
 import torch
 
-# Images of a shape before its run is recorded, which takes as long as three of them.
-RECORDED_AFTER = 2
-# Shapes that are kept: each has its own memory on the device.
-MOST_SHAPES = 4
-
 
 @dataclass(frozen=True, eq=False)
 class ModuleOutputs:
@@ -59,6 +54,10 @@ class CudaGraphs:
     because what it does depends on the values of the image, cannot be recorded; it is run as ever.
     """
 
+    # Images of a shape before its run is recorded, which takes as long as three of them.
+    recorded_after: int = 2
+    # Shapes that are kept: each has its own memory on the device.
+    most_shapes: int = 4
     _times: dict[Hashable, int] = field(default_factory=dict)
     _kept: OrderedDict[Hashable, _Recording] = field(default_factory=OrderedDict)
     _places: tuple[int, ...] = ()
@@ -82,7 +81,7 @@ class CudaGraphs:
         key = (tuple(image.shape), image.dtype, asked, torch.is_autocast_enabled())
         if key not in self._kept:
             self._times[key] = self._times.get(key, 0) + 1
-            if self._times[key] <= RECORDED_AFTER:
+            if self._times[key] <= self.recorded_after:
                 return run(image)
             try:
                 self._kept[key] = _record(image, run)
@@ -90,7 +89,7 @@ class CudaGraphs:
                 # As it is, it has worked more than once.
                 self._fails = True
                 return run(image)
-            if len(self._kept) > MOST_SHAPES:
+            if len(self._kept) > self.most_shapes:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
         found = self._kept[key]

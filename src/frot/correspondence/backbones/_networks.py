@@ -198,18 +198,13 @@ def _colours(module: Any) -> tuple[Any, Any]:
     return None, None
 
 
-_CLIP = ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
-_HALF = ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
-# ImageNet's mean and standard deviation, except where a family was trained with others.
-_COLOURS = {
-    "clip": _CLIP,
-    "clip_vision_model": _CLIP,
-    "siglip": _HALF,
-    "siglip_vision_model": _HALF,
-    "siglip2": _HALF,
-    "vit": _HALF,
-    "beit": _HALF,
-}
+def _family_colours(kind: str) -> tuple[Any, Any]:
+    """Mean and standard deviation of a family; None for ImageNet's."""
+    if kind in ("clip", "clip_vision_model"):
+        return (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
+    if kind in ("siglip", "siglip_vision_model", "siglip2", "vit", "beit"):
+        return (0.5, 0.5, 0.5), (0.5, 0.5, 0.5)
+    return None, None
 
 
 def transformers_backbone(
@@ -227,7 +222,7 @@ def transformers_backbone(
     if not is_transformers(model):
         raise InputError(f"model is a {type(model).__name__}; give a model of transformers")
     kind = str(getattr(model.config, "model_type", ""))
-    mean, std = _known_colours(model) or _COLOURS.get(kind, (None, None))
+    mean, std = _known_colours(model) or _family_colours(kind)
     vision = getattr(model, "vision_model", None)
     if vision is not None and hasattr(model.config, "vision_config"):
         model = vision

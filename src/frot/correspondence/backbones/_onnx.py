@@ -18,9 +18,6 @@ from frot.correspondence.backbones._preprocess import preprocessing
 from frot.correspondence.backbones._readings import PROBES, Reading, layout_of, noise
 from frot.correspondence.backbones.wrappers import choose_layers
 
-# Tensors that are proposed where a file has no maps among its outputs.
-_PROPOSED = 6
-
 
 class OnnxBackbone:
     """A network in an ONNX file; its layers are outputs of the graph, or tensors inside it.
@@ -95,7 +92,7 @@ class OnnxBackbone:
             sums = [node.output[0] for node in graph.node if node.op_type in ("Add", "Conv")]
             raise InputError(
                 f"{self.name} has no maps among its outputs ({', '.join(own)}); name tensors "
-                f"inside by `layers`, such as {', '.join(sums[-_PROPOSED:])}"
+                f"inside by `layers`, such as {', '.join(sums[-6:])}"
             )
         self._readings = found
         self.layers: tuple[str, ...] = tuple(found)

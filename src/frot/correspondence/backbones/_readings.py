@@ -12,8 +12,6 @@ import numpy as np
 # pixels, one wider than tall, so that rows are told from columns and tokens from both; then those
 # of networks that take one size alone.
 PROBES = ((224, 448), *((side, side) for side in (224, 256, 384, 512, 518)))
-# Tokens of no cell, at most: of the class, and registers.
-_MOST_OTHERS = 64
 
 
 @dataclass(frozen=True)
@@ -63,8 +61,12 @@ class Reading:
         return tokens[tokens.shape[0] - h * w :].T.reshape(-1, h, w)
 
 
-def layout_of(shape: tuple[int, ...], size: tuple[int, int]) -> tuple[str, int] | None:
+def layout_of(
+    shape: tuple[int, ...], size: tuple[int, int], others: int = 64
+) -> tuple[str, int] | None:
     """Return how a tensor of a batch of one lies over an image, and its stride; None if it is none.
+
+    At most so many `others` are tokens of no cell: of the class, and registers.
 
     Examples
     --------
@@ -90,7 +92,7 @@ def layout_of(shape: tuple[int, ...], size: tuple[int, int]) -> tuple[str, int] 
         count = max(shape[:2])
         h = math.isqrt(count * tall // wide)
         w = h * wide // tall
-        if h > 1 and 0 <= count - h * w <= _MOST_OTHERS:
+        if h > 1 and 0 <= count - h * w <= others:
             return "tokens", round(tall / h)
     return None
 

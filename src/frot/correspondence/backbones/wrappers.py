@@ -72,19 +72,17 @@ def nearest(name: str, known: Sequence[str]) -> list[str]:
     return difflib.get_close_matches(name, known, n=3, cutoff=0.0)
 
 
-# Matrices and filters that a layer has at most where all are found: a block of attention with gates
-# has seven, one of inverted residuals between two that are no sums twice as many.
-FEW = 16
-
-
-def warn_of_few(network: str, found: int, weights: int) -> None:
+def warn_of_few(network: str, found: int, weights: int, most: int = 16) -> None:
     """Warn where few layers were found in a network of many matrices and filters.
+
+    A layer has so many at `most` where all are found: a block of attention with gates has seven,
+    one of inverted residuals between two that are no sums twice as many.
 
     Examples
     --------
     >>> warn_of_few("resnet50", 17, 54)
     """
-    if weights > FEW * found:
+    if weights > most * found:
         warnings.warn(
             f"{network}: few of its layers were found, {found}, and it applies {weights} matrices "
             "and filters; name more of its parts by `layers`",
@@ -230,14 +228,12 @@ class NoisyBackbone(Wrapper):
         return found
 
 
-# Half turns from one edge of the frame to the other: no two places have the same waves.
-WAVES = (0.5, 1.0, 1.5, 2.0)
-
-
 def _places(grid: Grid) -> np.ndarray:
     """Sines and cosines of where cells are in the frame, (16, h, w)."""
+    # From one edge of the frame to the other: no two places have the same waves.
+    half_turns = (0.5, 1.0, 1.5, 2.0)
     y, x = np.meshgrid(np.linspace(0.0, 1.0, grid.h), np.linspace(0.0, 1.0, grid.w), indexing="ij")
-    angles = np.pi * np.stack([wave * along for along in (x, y) for wave in WAVES])
+    angles = np.pi * np.stack([wave * along for along in (x, y) for wave in half_turns])
     return np.concatenate([np.sin(angles), np.cos(angles)]).astype(np.float32)
 
 

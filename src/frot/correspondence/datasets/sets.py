@@ -37,24 +37,16 @@ PASCAL_CLASSES = (
     *("train", "tvmonitor"),
 )
 # SPair-71k has 18 of them, here with the names of their columns in the paper's tables.
-_SHORT = {
-    "aeroplane": "aero",
-    "bicycle": "bike",
-    "motorbike": "moto",
-    "pottedplant": "plant",
+SPAIR_CLASSES = {name: name for name in PASCAL_CLASSES if name not in ("diningtable", "sofa")} | {
+    "aeroplane": "aero", "bicycle": "bike", "motorbike": "moto", "pottedplant": "plant",
     "tvmonitor": "tv",
-}
-SPAIR_CLASSES = {
-    name: _SHORT.get(name, name) for name in PASCAL_CLASSES if name not in ("diningtable", "sofa")
-}
+}  # fmt: skip
 # What the data set says of a pair, and what its numbers stand for.
-_HARD = {"0": "easy", "1": "medium", "2": "hard"}
-_CUT = {"0": "none", "1": "source", "2": "target", "3": "both"}
 SPAIR_FLAGS = {
-    "viewpoint_variation": _HARD,
-    "scale_variation": _HARD,
-    "truncation": _CUT,
-    "occlusion": _CUT,
+    "viewpoint_variation": {"0": "easy", "1": "medium", "2": "hard"},
+    "scale_variation": {"0": "easy", "1": "medium", "2": "hard"},
+    "truncation": {"0": "none", "1": "source", "2": "target", "3": "both"},
+    "occlusion": {"0": "none", "1": "source", "2": "target", "3": "both"},
 }
 
 
@@ -203,11 +195,6 @@ def _pascal_points(path: Path) -> np.ndarray:
     return points - 1.0
 
 
-CALTECH_LIST = "test_pairs_caltech_with_category.csv"
-CALTECH_PHOTOS = "101_ObjectCategories"
-OUTLINE = 3
-
-
 class _Caltech(Source):
     """Outlines of objects, whose transfer is scored by the masks they enclose.
 
@@ -218,8 +205,8 @@ class _Caltech(Source):
 
     name = "Caltech-101"
     folders = ("Caltech-101", "caltech-101", "caltech")
-    marks = needs = (CALTECH_LIST, CALTECH_PHOTOS)
-    expected = f"{CALTECH_LIST} and {CALTECH_PHOTOS}/<class>/*.jpg"
+    marks = needs = ("test_pairs_caltech_with_category.csv", "101_ObjectCategories")
+    expected = "test_pairs_caltech_with_category.csv and 101_ObjectCategories/<class>/*.jpg"
     address = (
         "https://data.caltech.edu/records/mzrjq-6wc02 (photographs) and "
         "https://www.di.ens.fr/willow/research/cnngeometric/ (the list of pairs)"
@@ -232,7 +219,7 @@ class _Caltech(Source):
     score = "masks"
 
     def files(self, folder: Path, split: str, row: list[str]) -> list[Path]:
-        return [folder.joinpath(CALTECH_PHOTOS, *Path(name.strip()).parts[-2:]) for name in row[:2]]
+        return [folder.joinpath(self.needs[1], *Path(name.strip()).parts[-2:]) for name in row[:2]]
 
     def pair(self, folder: Path, split: str, row: list[str]) -> Pair:
         if len(row) != 7:
@@ -242,7 +229,7 @@ class _Caltech(Source):
             photos, row[3::2], row[4::2], ("source", "target"), strict=True
         ):
             xs, ys = _numbers(x), _numbers(y)
-            if len(xs) != len(ys) or len(xs) < OUTLINE:
+            if len(xs) != len(ys) or len(xs) < 3:
                 raise BrokenAnnotationError(f"its {what} outline has {len(xs)} x and {len(ys)} y")
             # An outline that leaves the photograph is cut by it, as the mask is.
             outlines.append(check_points(np.stack([xs, ys], axis=1), photo, what, slack=np.inf))
@@ -332,8 +319,6 @@ WILLOW_CLASSES = (
 )
 WILLOW_POINTS = 10
 WILLOW_LIST = "test_pairs.csv"
-# Of the names and digests of the release's 100 photographs and 100 annotations.
-WILLOW_DIGEST = "35ef3b1d25c067b4748134b67722e4e8065eb105c399fec530e0fada6258ed24"
 
 
 class _PfWillow(Source):
@@ -379,13 +364,15 @@ class _RawPfWillow(_PfWillow):
     """The same as it was released: a folder of annotations for each class, read by itself."""
 
     needs = WILLOW_CLASSES
+    # Of the names and digests of the release's 100 photographs and 100 annotations.
+    digest = "35ef3b1d25c067b4748134b67722e4e8065eb105c399fec530e0fada6258ed24"
 
     def check(self, folder: Path, split: str, given: bool) -> None:
         # What is not the release is taken where the user says so.
-        if not given and (found := _digest(folder)) != WILLOW_DIGEST:
+        if not given and (found := _digest(folder)) != self.digest:
             raise InputError(
                 f"{folder} is not PF-WILLOW as it was released: the SHA-256 of its files begins "
-                f"{found[:12]}, not {WILLOW_DIGEST[:12]}; pass root to use it all the same, or get "
+                f"{found[:12]}, not {self.digest[:12]}; pass root to use it all the same, or get "
                 f"it anew from {self.address}"
             )
 

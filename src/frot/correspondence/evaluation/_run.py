@@ -129,7 +129,9 @@ def evaluate(
         except KeyboardInterrupt:
             raise KeyboardInterrupt(_how_to_go_on(kept, done, count)) from None
         except Exception as error:
-            if any(kind.__name__ in WORKER_ERRORS for kind in type(error).__mro__):
+            # What joblib and Dask raise when the process that ran a task is no more.
+            killed = {"TerminatedWorkerError", "BrokenProcessPool", "KilledWorker"}
+            if killed & {kind.__name__ for kind in type(error).__mro__}:
                 how = _how_to_go_on(kept, done, count)
                 raise InputError(
                     f"workers: a process was killed, maybe for want of memory; {how}, with fewer "
@@ -381,8 +383,6 @@ def _cloudpickle() -> Any:
         return require("joblib.externals.cloudpickle", "parallel")
 
 
-# What joblib and Dask raise when the process that ran a task is no more.
-WORKER_ERRORS = ("TerminatedWorkerError", "BrokenProcessPool", "KilledWorker")
 # What does tasks, in the order in which they are finished.
 Send = Callable[[Iterable[PairTask]], Generator[tuple[str, Record], None, None]]
 

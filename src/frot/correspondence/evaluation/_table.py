@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from frot.correspondence.evaluation.scores import Estimate, Evaluation, Per
 
-PER: tuple[Per, ...] = ("image", "point")
-
 
 @dataclass(frozen=True)
 class Row:
@@ -322,13 +320,14 @@ def _measured(
             row("LT-ACC", lambda category: one.mean("lt_acc", category)),
             row("IoU", lambda category: one.mean("iou", category)),
         ]
+    averages: tuple[Per, ...] = ("image", "point")
     rows = [
         row(
             f"PCK {threshold:g} per {per}",
             partial(one.pck, threshold, per),
             less=None if first is None else one.difference(first, threshold, per),
         )
-        for per in PER
+        for per in averages
         for threshold in thresholds
     ]
     if not one.name.startswith("SPair"):

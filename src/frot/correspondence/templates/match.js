@@ -103,7 +103,8 @@ function pin(now, line) {
   show(now);
   const here = now.side, there = here.other;
   at("aloud").textContent = "Point " + here.said.textContent + " of " + here.name + " is at " +
-    there.said.textContent + " of " + there.name + ", confidence " + at("said-c").textContent;
+    there.said.textContent + " of " + there.name +
+    (data.telling ? ", confidence " + at("said-c").textContent : "");
   lines.forEach(other => other.classList.toggle("on", other === line));
 }
 const pinLine = line => pin(Object.assign({side: sides[0]}, Object.fromEntries(
