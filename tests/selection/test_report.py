@@ -103,6 +103,7 @@ def test_details_are_at_the_end(page, evil):
     assert end < text.index("misalignment")
     assert text.index("For the methods section") < end
     assert "corresponds" not in text
+    assert "positive for what is higher in $sick." in text
 
 
 def test_a_methods_section_can_be_pasted(page, written):
