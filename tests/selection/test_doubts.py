@@ -49,6 +49,12 @@ def test_intensities_that_are_no_logarithms():
     y = np.repeat(["a", "b"], 20)
     with pytest.warns(frot.DataWarning, match=r"spread grows with their level.*log2"):
         FROTSelector(3, plan=False).fit(2.0**logs, y)
+    background = 2.0**logs - 60.0 + 30.0 * rng.normal(size=logs.shape)
+    assert 0.15 < (background < 0.0).mean() < 0.3
+    with pytest.warns(frot.DataWarning) as told:
+        FROTSelector(3, plan=False).fit(background, y)
+    assert "spread grows with their level" in str(told[0].message)
+    assert "fold changes are NaN" in str(told[1].message)
     silent(logs, y)
     # Features in different units have spreads of their own.
     silent(rng.normal(size=(40, 300)) * rng.uniform(1.0, 90.0, size=300) + 200.0, y)

@@ -52,8 +52,8 @@ def compare_all(prepared: Prepared, base: float | None = None) -> tuple[Comparis
     without = sum(int(np.isnan(comparison.log2_fold_change).sum()) for comparison in comparisons)
     if without and prepared.single:
         warn_caller(
-            f"X: {without:,} fold changes are NaN, since the mean of a class is negative; say what "
-            "the numbers are, values='log2' for logarithms",
+            f"X: {without:,} fold changes are NaN, since the mean of a class is negative; take "
+            "logarithms, or say that they are, values='log2'",
             category=DataWarning,
         )
     if prepared.single:
