@@ -24,10 +24,6 @@ MEMORY_BUDGET = 2e9
 # memory bandwidth and BLAS tie, at about this many features per group.
 STACK_PAYS_FROM = 13
 
-# Up to so many differences of features costs are summed from them, which loses no digit of a small
-# one, and stacked: a few hundred microseconds. Sweeps, which ask more often, do so up to more.
-DIFFERENCES_UP_TO, DIFFERENCES_IN_SWEEPS_UP_TO = 300_000, 1_000_000
-
 
 def factored_metric(metric: Any, p: float = 1.0) -> FactoredMetric | None:
     """Return the metric whose costs are d(x, y)^p, where it factors.
@@ -94,7 +90,9 @@ def build_costs(
         plain = not factored.maps and factored.scale == 1.0
         if plain and len(groups.flat) == 1:
             return Powers(X[:, groups.flat], Y[:, groups.flat], 2.0)
-        if plain and n * m * max(len(groups.flat), count) <= DIFFERENCES_UP_TO and fits:
+        # Sums of differences lose no digit of a small one, and a stack of so many takes a few
+        # hundred microseconds.
+        if plain and n * m * max(len(groups.flat), count) <= 300_000 and fits:
             return difference_stack(X, Y, groups.flat, groups.offsets)
         costs = Points.of(X, Y, groups, factored, weights)
         wide = len(groups.flat) > STACK_PAYS_FROM * count
@@ -173,7 +171,8 @@ def points_costs(
     X, Y, membership, error = map_points(metric, X, Y, groups, weights, member=named)
     *batch, n, _ = X.shape
     columns, shares = membership.indices, membership.data
-    if math.prod(batch) * n * Y.shape[-2] * len(columns) <= DIFFERENCES_IN_SWEEPS_UP_TO:
+    # More than where one problem is built: sweeps ask for the stack more often.
+    if math.prod(batch) * n * Y.shape[-2] * len(columns) <= 1_000_000:
         stack = difference_stack(X, Y, columns, membership.indptr, shares, error)
         return replace(stack, given=given)
     if error == 0.0:

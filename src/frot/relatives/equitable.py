@@ -27,9 +27,6 @@ from frot.solvers.drive import Callback, Offer, drive
 from frot.solvers.oracles import NetworkSimplex
 from frot.solvers.weightless import on_support
 
-# Arcs of each point that enter in a round, where they pay.
-ENTER = 3
-
 
 @second_names
 def equitable(
@@ -188,10 +185,10 @@ class _Split:
         return replace(proven, alpha=weights)
 
     def _enter(self, reduced: np.ndarray) -> None:
-        """Let in the arcs of each row and column that pay most."""
+        """Let in the three arcs of each row and column that pay most."""
         reduced = np.where(self.known, np.inf, reduced)
         for axis in (1, 2):
-            count = min(ENTER, reduced.shape[axis])
+            count = min(3, reduced.shape[axis])
             least = np.partition(reduced, count - 1, axis=axis).take([count - 1], axis=axis)
             self.known |= (reduced <= np.minimum(least, 0.0)) & (reduced < 0.0)
 

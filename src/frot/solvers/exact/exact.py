@@ -33,8 +33,6 @@ from frot.solvers.oracles import NetworkSimplex
 
 # Above this many groups the smooth problem's Newton matrix is too large; see FrankWolfe.
 SMOOTH_GROUPS = 3_000
-# From this many arcs on, bounds are offered after the first sweeps: what follows takes seconds.
-LONG_RUN = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -118,7 +116,8 @@ def interior_point(problem: Problem, start: Start, tol: float) -> Iterator[Offer
         seed = unbalanced_seed(problem, start, unit)
     else:
         sweeps = rough_sweeps(problem, alpha, unit, g)
-        if sweeps.mixed.size >= LONG_RUN:
+        if sweeps.mixed.size >= 1_000_000:
+            # What follows takes seconds.
             yield sweeps.bounds(problem)
         seed = seed_arcs(problem, sweeps, unit, move_weights=start.alpha is None)
     state = Restricted(problem, start, seed, unit)
