@@ -200,3 +200,49 @@ def test_mutual_matches_lead_back_to_within_a_cell_in_both_directions():
         assert matches.mutual[start] == near
     silent = Matches(cells, cells, cells != start, grid, grid)
     assert silent.mutual.tolist() == (cells != start).tolist()
+
+
+def scattered(source, target, seed=0):
+    """Matches near where they belong, of which some lead back."""
+    rng = np.random.default_rng(seed)
+    y, x = np.divmod(np.arange(source.count), source.w)
+    y = np.clip(y + rng.integers(-2, 3, size=len(y)), 0, target.h - 1)
+    x = np.clip(np.where(rng.random(len(x)) < 0.4, source.w - 1 - x, x), 0, target.w - 1)
+    back = np.full(target.count, source.count - 1)
+    there = y * target.w + x
+    back[there] = np.arange(source.count)
+    return Matches(there, back, rng.random(source.count) < 0.9, source, target)
+
+
+@pytest.mark.parametrize("shape", [(6, 9), (3, 4), (2, 3)], ids=str)
+def test_pairs_in_the_same_and_in_the_other_order_pair_by_pair(shape):
+    source, target = Grid(*shape, 8.0, 19.0), Grid(7, 10, 8.0, 19.0)
+    matches = scattered(source, target)
+    votes = np.random.default_rng(1).random((source.count, target.count))
+    sizes = (8 * source.h, 8 * source.w), (56, 80)
+    found = reflection(votes, matches, *sizes, NUMPY)
+    silent = replace(matches, voting=np.zeros(source.count, bool))
+    least = reflection(votes, silent, *sizes, NUMPY)
+    places, mutual = np.divmod(np.arange(source.count), source.w), matches.mutual
+    ends = np.divmod(matches.there, target.w)
+    same = other = 0
+    for i, j in np.argwhere(mutual[:, None] & mutual):
+        down, across = (side[j] - side[i] for side in places)
+        moved_down, moved = (side[j] - side[i] for side in ends)
+        if 2 <= across <= 4 and abs(down) <= 4 and abs(moved_down - down) <= 2:
+            same += abs(moved - across) <= 1.5
+            other += abs(moved + across) <= 1.5
+    assert same or shape == (2, 3)
+    expected = 0.5 * (np.log((other + 10.0) / (same + 40.0)) - np.log(10.0 / 40.0))
+    assert found - least == pytest.approx(expected, abs=1e-12)
+
+
+def test_rigidity_is_the_share_of_pairs_that_move_alike():
+    source, target = Grid(3, 40, 8.0, 19.0), Grid(7, 40, 8.0, 19.0)
+    matches = scattered(source, target)
+    some = np.flatnonzero(matches.mutual)
+    moves = target.centres[matches.there[some]] - source.centres[some]
+    # A twentieth of 40 cells of 8 pixels.
+    alike = (np.abs(moves[:, None] - moves).max(axis=-1) <= 16.0).mean()
+    assert 0.1 < alike < 0.9
+    assert rigidity(matches, NUMPY) == pytest.approx(alike, abs=1e-12)
