@@ -216,7 +216,8 @@ def scattered(source, target, seed=0):
 
 @pytest.mark.parametrize("shape", [(6, 9), (3, 4), (2, 3)], ids=str)
 def test_pairs_in_the_same_and_in_the_other_order_pair_by_pair(shape):
-    source, target = Grid(*shape, 8.0, 19.0), Grid(7, 10, 8.0, 19.0)
+    (h, w), target = shape, Grid(7, 10, 8.0, 19.0)
+    source = Grid(h, w, 8.0, 19.0)
     matches = scattered(source, target)
     votes = np.random.default_rng(1).random((source.count, target.count))
     sizes = (8 * source.h, 8 * source.w), (56, 80)
