@@ -175,7 +175,9 @@ def set_statistics(
         statistic.deviates(contrast.is_first[None])
         for statistic, contrast in zip(statistics, contrasts, strict=True)
     ]
-    results, some = [_of_sets(z, members, varying)], (z[0], contrasts[0].is_first[None])
+    results = [_of_sets(z, members, varying)]
+    typical = _Typical.of(groups, varying, statistics[0])
+    shifted = []
     for chunk in in_chunks(count, progress):
         labels = [
             permuted_labels(contrast.is_first, contrast.block, seed, chunk)
@@ -185,26 +187,27 @@ def set_statistics(
             statistic.deviates(labelling)
             for statistic, labelling in zip(statistics, labels, strict=True)
         ]
-        if len(results) == 1:
-            some = permuted[0], labels[0]
         results.append(_of_sets(permuted, members, varying))
-    alone = np.concatenate([difference for difference, _ in results])
-    scale = Standard.of(np.concatenate([relative for _, relative in results], axis=1))
+        shifted.append(typical.seen(permuted[0], labels[0], results[-1][2]))
+    kept = [np.concatenate(parts, axis=-1) for parts in zip(*shifted, strict=True)]
+    alone = np.concatenate([difference for difference, *_ in results])
+    scale = Standard.of(np.concatenate([relative for _, relative, _ in results], axis=1))
     return SetStatistics(
         competitive=scale.score.astype(np.float32),
         self_contained=alone.astype(np.float32),
         z=np.stack([statistic[:, 0] for statistic in z]),
         varying=varying,
-        detectable=_detectable(scale, *some, groups, varying, statistics[0]),
+        detectable=typical.detectable(scale.score[1:], *kept),
     )
 
 
 def _of_sets(
     deviates: list[np.ndarray], members: Any, varying: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return D (B, L) and R (1 + 2 C, B, L) from deviates (d, B) of each comparison.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return D (B, L), R (1 + 2 C, B, L) and moments (1 + 2 C, 2, B) from deviates (d, B) of each.
 
-    R is of both ways, and of up and down in each comparison.
+    R is of both ways, and of up and down in each comparison; moments are mean and standard
+    deviation over all genes.
     """
     each = [excess(z) for z in deviates]
     pieces = [np.mean(each, axis=0)]
@@ -213,12 +216,14 @@ def _of_sets(
         pieces += [higher, beyond - higher]
     counts = np.maximum(members @ varying, 1.0)[:, None]
     means = [(members @ piece) / counts for piece in pieces]
-    relative = []
+    relative, moments = [], []
     for piece, mean in zip(pieces, means, strict=True):
         genes = piece[varying]
+        centre = genes.mean(axis=0)
         spread = np.maximum(genes.std(axis=0), np.sqrt(ROUNDING))
-        relative.append(((mean - genes.mean(axis=0)) / spread).T)
-    return means[0].T, np.stack(relative)
+        relative.append(((mean - centre) / spread).T)
+        moments.append((centre, spread))
+    return means[0].T, np.stack(relative), np.array(moments)
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,53 +273,79 @@ def _in_units(values: np.ndarray, of: np.ndarray) -> np.ndarray:
     return np.where(spread > ROUNDING, centred / np.where(spread > ROUNDING, spread, 1.0), 0.0)
 
 
-def _detectable(
-    scale: Standard,
-    z: np.ndarray,
-    labels: np.ndarray,
-    groups: Groups,
-    varying: np.ndarray,
-    statistic: LabelStatistics,
-) -> float:
-    """Return the shift of all genes of a typical set, in standard deviations, that would be seen.
+@dataclass(frozen=True, eq=False)
+class _Typical:
+    """A set of median size, whose genes are shifted to see what would be found."""
 
-    It is added to the deviates z (d, B') of a set of median size under some permuted labels
-    (B', n), until half of these have the score at which one set would have a q of .05; NaN where so
-    few permutations allow no such q. Permuted labels that are like those of the data have a part of
-    the shift too, so that the score is less than it would be in standard deviations without it.
-    """
-    count = len(scale.score) - 1
-    allowed = int(0.05 * (1 + count)) - 1
-    if allowed < 0:
+    # Its columns that vary, and how many vary in all.
+    columns: np.ndarray
+    count: int
+    statistic: LabelStatistics
+
+    @classmethod
+    def of(cls, groups: Groups, varying: np.ndarray, statistic: LabelStatistics) -> _Typical:
+        """Take the set in the middle, by size."""
+        columns = groups.indices[int(np.argsort(groups.sizes, kind="stable")[len(groups) // 2])]
+        return cls(columns[varying[columns]], int(varying.sum()), statistic)
+
+    def seen(
+        self, z: np.ndarray, labels: np.ndarray, moments: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return what is kept of permuted labels (B', n), each with a last axis of them.
+
+        Deviates of the set's genes; the means of all genes that are up, and down, and of their
+        squares; and the part of a shift that these labels have, 1 for those of the data.
+        """
+        statistic = self.statistic
+        alike = labels @ (statistic.is_first - statistic.share) / statistic.information
+        centre, spread = moments[1:3].swapaxes(0, 1)
+        return z[self.columns], np.stack([centre, np.square(spread) + np.square(centre)]), alike
+
+    def detectable(
+        self, null: np.ndarray, z: np.ndarray, sums: np.ndarray, alike: np.ndarray
+    ) -> float:
+        """Return the shift of all its genes, in standard deviations, that would be seen.
+
+        It is added to the deviates under permuted labels, until half of these have the score at
+        which one set would have a q of .05, in scores `null` (B, L); NaN where so few permutations
+        allow no such q. Labels that are like those of the data have a part of the shift under the
+        null, too, so that the score is less than it would be in standard deviations without it.
+        """
+        allowed = int(0.05 * (1 + len(null))) - 1
+        if allowed < 0 or not len(self.columns):
+            return np.nan
+        needed = np.sort(null, axis=None)[null.size - 1 - allowed]
+
+        def ways(deviates: np.ndarray) -> np.ndarray:
+            return np.stack([np.square(np.maximum(sign * deviates - 1.0, 0.0)) for sign in (1, -1)])
+
+        before = ways(z)
+
+        def relative(shift: float | np.ndarray) -> np.ndarray:
+            after = ways(z + shift * np.sqrt(self.statistic.information))
+            gains = (after - before).sum(axis=1), (np.square(after) - np.square(before)).sum(axis=1)
+            centre, squares = sums + np.stack(gains) / self.count
+            # Both ways, and each.
+            means, centre, squares = (
+                np.vstack([values.sum(axis=0), values])
+                for values in (after.mean(axis=1), centre, squares)
+            )
+            return (means - centre) / np.sqrt(np.maximum(squares - np.square(centre), ROUNDING))
+
+        def short(shift: float) -> float:
+            both, *one_way = relative(shift)
+            scale = Standard.of(relative(shift * alike)[:, :, None])
+            score = scale.score_of(both, np.max(one_way, axis=0), 0)
+            return float(np.median(score) - needed)
+
+        # At large shifts permuted labels have so much of it that the score falls again.
+        least = 0.0
+        for most in np.geomspace(0.05, 10.0, 16).tolist():
+            if short(least) < 0.0 < short(most):
+                root: Any = brentq(short, least, most, xtol=1e-3)
+                return float(root)
+            least = most
         return np.nan
-    null = np.sort(scale.score[1:], axis=None)
-    needed = null[len(null) - 1 - allowed]
-    place = int(np.argsort(groups.sizes, kind="stable")[len(groups) // 2])
-    members = groups.indices[place][varying[groups.indices[place]]]
-    if not len(members):
-        return np.nan
-    only_set = sparse.csr_array((np.ones(len(members)), (np.zeros(len(members), int), members)),
-                           shape=(1, len(varying)))  # fmt: skip
-    alike = labels @ (statistic.is_first - statistic.share) / statistic.information
-
-    def moved(shift: float | np.ndarray) -> np.ndarray:
-        deviates = z.copy()
-        deviates[members] += shift * np.sqrt(statistic.information)
-        return _of_sets([deviates], only_set, varying)[1]
-
-    def short(shift: float) -> float:
-        both, *one_way = moved(shift)[:, :, 0]
-        score = Standard.of(moved(shift * alike)).score_of(both, np.max(one_way, axis=0), 0)
-        return float(np.median(score) - needed)
-
-    # At large shifts permuted labels have so much of it that the score falls again.
-    least = 0.0
-    for most in np.geomspace(0.05, 10.0, 16).tolist():
-        if short(least) < 0.0 < short(most):
-            root: Any = brentq(short, least, most, xtol=1e-3)
-            return float(root)
-        least = most
-    return np.nan
 
 
 def leading_edge(contributions: np.ndarray, members: np.ndarray, ordinary: float) -> np.ndarray:
