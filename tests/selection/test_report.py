@@ -156,6 +156,7 @@ def test_sets_come_first_with_their_leading_edges(written):
     selector = FROTSelector(1, groups=sets).fit(frame, y)
     untested = text_of(written(selector, frame, y))
     assert "1 of 2 sets selected; nothing was tested" in untested
+    assert "with a blue edge in the table" in untested
     test = selector.pathway_test(frame, y, n_permutations=99)
     page = written(selector, frame, y)
     rows, text = Page(page).rows, text_of(page)
@@ -167,6 +168,8 @@ def test_sets_come_first_with_their_leading_edges(written):
     assert rows[1][8] == ", ".join(test.leading_edge("response")[:8])
     assert rows[2][8].startswith("none: differs no more than") or test.edges[1].size
     assert "restandardised (Efron and Tibshirani 2007)" in text
+    # Here it is what q <= .05 has.
+    assert "with a blue edge in the table" not in text
 
 
 def test_three_classes_have_a_panel_each(written):

@@ -398,7 +398,7 @@ def details(selector: FROTSelector) -> list[tuple[str, str]]:
     effects = selector.comparisons_[0].effects
     told = [
         ("Ranked by", by),
-        ("Selected", f"{picked:,}, with a blue edge in the table"),
+        ("Selected", f"{picked:,}{'' if selector.tests[0] else ', with a blue edge in the table'}"),
         ("Degrees of freedom of t", f"{effects.df:,} and {effects.prior[0]:,.1f} of the prior"),
     ]
     solved = [comparison for comparison in selector.comparisons_ if comparison.result is not None]
