@@ -93,7 +93,7 @@ class TestGap:
         ],
     )
     def test_values(self, lower, upper, gap):
-        assert relative_gap(lower, upper, gap_floor(1.0)) == pytest.approx(gap)
+        assert relative_gap(lower, upper, gap_floor(1.0)) == pytest.approx(gap, rel=1e-12, abs=0.0)
 
     def test_without_any_cost_other_scales_count(self):
         assert gap_floor(0.0, 0.5, 2.0, math.inf) == 2.0
