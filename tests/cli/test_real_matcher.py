@@ -40,7 +40,7 @@ def test_evaluate(run, tmp_path):
     assert done.exit_code == 0, done.output
     assert "2 pairs of PF-WILLOW, kept in s.sqlite" in done.stderr
     assert "Layers by their mean weight: block_" in done.stdout
-    found = read_evaluation(tmp_path / "s.sqlite")
+    found = read_evaluation(tmp_path / "s.sqlite")["frot"]
     assert len(found.records) == 2
     errors = np.concatenate([record.errors for record in found.records])
     # In units of the extent of the points; chance is about one half.

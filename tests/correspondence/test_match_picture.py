@@ -9,7 +9,19 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from frot import InputError
-from frot.correspondence import match_picture
+from frot.correspondence import (
+    NoisyBackbone,
+    load_pairs,
+    match_picture,
+    pck,
+    plot_features,
+    plot_flow,
+    plot_layers,
+    plot_warp,
+    plot_weights,
+    result_table,
+    write_match_page,
+)
 from frot.correspondence.match_picture import (
     RED,
     SideBySide,
@@ -97,10 +109,37 @@ def test_confidence_that_cannot_vary_is_not_shown():
 
 
 def test_nothing_to_choose():
-    with pytest.raises(InputError, match="grid: 0"):
+    with pytest.raises(InputError, match="count: must be a whole number >= 1, got 0"):
         grid_points((10, 10), 0)
-    with pytest.raises(InputError, match="points: 0"):
+    with pytest.raises(InputError, match="points: must be a whole number >= 1, got 0"):
         object_points(fake_match(), 0)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: plot_matches(3), "match: is a int; give what matcher"),  # type: ignore[arg-type]
+        (lambda: plot_matches(fake_match(), "abc"), "points: 'abc' are no numbers"),
+        (lambda: plot_matches(fake_match(), POINTS, targets="x"), "targets: 'x' are no numbers"),
+        (lambda: plot_heatmap(fake_match(), "x"), "points: 'x' are no numbers"),
+        (lambda: object_points(fake_match(), "3"), "points: '3' is not a number"),  # type: ignore[arg-type]
+        (lambda: object_points("x"), "match: is a str"),  # type: ignore[arg-type]
+        (lambda: grid_points("ab", 3), "size: "),  # type: ignore[arg-type]
+        (lambda: plot_flow("x"), "match: is a str"),  # type: ignore[arg-type]
+        (lambda: plot_warp("x"), "match: is a str"),  # type: ignore[arg-type]
+        (lambda: plot_weights("x"), "match: is a str"),  # type: ignore[arg-type]
+        (lambda: plot_layers(3), "match: is a int"),  # type: ignore[arg-type]
+        (lambda: plot_features("x"), "pair: is a str"),  # type: ignore[arg-type]
+        (lambda: write_match_page("x", "m.html"), "match: is a str"),  # type: ignore[arg-type]
+        (lambda: load_pairs(["spair"]), "is not a set of pairs"),  # type: ignore[arg-type]
+        (lambda: result_table(3), "evaluations: is a int"),  # type: ignore[arg-type]
+        (lambda: pck("x"), "errors: has to be"),
+        (lambda: NoisyBackbone(3), "backbone: is a int"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_of_a_wrong_type_is_said(call, said):
+    with pytest.raises(InputError, match=said):
+        call()
 
 
 POINTS = np.array([[100.0, 80.0], [220.5, 140.0], [180.0, 260.0]])
@@ -264,7 +303,7 @@ def test_names_are_not_mathematics_and_numbers_do_not_crowd(match):
     [
         ({"points": [1.0, 2.0, 3.0]}, "points: shape"),
         ({"points": np.zeros((0, 2))}, "points: shape"),
-        ({"points": 0}, "points: 0"),
+        ({"points": 0}, "points: must be a whole number >= 1, got 0"),
         ({"points": [[900.0, 20.0]]}, "outside"),
         ({"points": POINTS, "targets": POINTS[:2]}, "targets: shape"),
     ],

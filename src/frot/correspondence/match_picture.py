@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frot._base.errors import InputError, require
+from frot._base.errors import InputError, brief, require
+from frot._base.validate import check_count
 from frot.correspondence._photo import as_bytes
 from frot.correspondence.chance import tells
 from frot.show.style import GREEN, INK, new_figure, plain, shorten
@@ -42,9 +43,11 @@ def grid_points(size: tuple[int, int], count: int, box: Any = None) -> np.ndarra
     >>> grid_points((20, 40), 4).tolist()[:4]
     [[4.5, 4.5], [14.5, 4.5], [24.5, 4.5], [34.5, 4.5]]
     """
-    if count < 1:
-        raise InputError(f"grid: {count} points a side are none; give one or more")
-    h, w = size
+    check_count(count, "count")
+    try:
+        h, w = (check_count(side, "size") for side in size)
+    except (TypeError, ValueError):
+        raise InputError(f"size: {size!r} is not a height and a width in pixels") from None
     left, top, right, bottom = (-0.5, -0.5, w - 0.5, h - 0.5) if box is None else box
     wide, high = right - left, bottom - top
     step = max(wide, high) / count
@@ -63,8 +66,8 @@ def object_points(match: Match, count: int = 16) -> np.ndarray:
     times as many points away from the edges, kept apart from each other. No two points are at the
     same height, so that lines from one photograph to the other do not lie on each other.
     """
-    if count < 1:
-        raise InputError(f"points: {count} points cannot be chosen; give one or more")
+    check_match(match)
+    check_count(count, "points")
     h, w = match.source.size
     mass = np.asarray(match.a, dtype=float)
     centres = match.source_grid.centres / match.source_ratio
@@ -91,16 +94,33 @@ def object_points(match: Match, count: int = 16) -> np.ndarray:
 
 def as_points(match: Match, points: Any) -> np.ndarray:
     """Return the points asked for: some, so many on the object, or a default."""
+    check_match(match)
     if points is None:
         return object_points(match)
     if isinstance(points, int | np.integer):
         return object_points(match, int(points))
-    given = np.asarray(points, dtype=float)
-    if given.ndim == 1 and given.shape == (2,):
+    given = as_places(points, "points")
+    if given.shape == (2,):
         given = given[None]
     if given.ndim != 2 or given.shape[1] != 2 or not len(given):
         raise InputError(f"points: shape {given.shape} is not (k, 2); give x and y of each")
     return given
+
+
+def as_places(values: Any, name: str) -> np.ndarray:
+    """Return values as an array of floats, or say that they are none."""
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{name}: {brief(values)} are no numbers; give x and y of each") from None
+
+
+def check_match(match: Any) -> None:
+    """Refuse what is no match."""
+    if not hasattr(match, "transfer"):
+        raise InputError(
+            f"match: is a {type(match).__name__}; give what matcher(a, b) or load_match returns"
+        )
 
 
 def _surest(match: Match, points: np.ndarray, count: int, box: np.ndarray) -> np.ndarray:
@@ -165,7 +185,7 @@ def plot_matches(
     matplotlib.figure.Figure
     """
     chosen = as_points(match, points)
-    truth = None if targets is None else np.asarray(targets, dtype=float)
+    truth = None if targets is None else as_places(targets, "targets")
     if truth is not None and truth.shape != chosen.shape:
         raise InputError(f"targets: shape {truth.shape} is not {chosen.shape}, one per point")
     moved = match.transfer(chosen)

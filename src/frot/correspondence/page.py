@@ -21,7 +21,7 @@ from frot.correspondence._photo import Photo, as_bytes
 from frot.correspondence.agreement import told
 from frot.correspondence.chance import tells
 from frot.correspondence.flow import spacing
-from frot.correspondence.match_picture import as_points
+from frot.correspondence.match_picture import as_points, check_match
 from frot.correspondence.pictures import grid_extent
 from frot.show.page import check_page, data_address, render, save_page
 
@@ -67,6 +67,7 @@ def write_match_page(
     pathlib.Path
         The file written.
     """
+    check_match(match)
     given = {"command": command} | ({} if title is None else {"title": title})
     path = check_page(path, **given)
     chosen = as_points(match, points)

@@ -18,6 +18,7 @@ from frot.correspondence.chance import tells
 from frot.correspondence.match_picture import (
     as_points,
     axes_or,
+    check_match,
     draw_image,
     draw_photo,
     name_of,
@@ -108,6 +109,7 @@ def plot_weights(match: Match) -> Figure:
     -------
     matplotlib.figure.Figure
     """
+    check_match(match)
     figure, panels = _panels(match.source.size, match.target.size, more=0.9)
     masses = [len(mass) * np.asarray(mass, dtype=float) for mass in (match.a, match.b)]
     top = max(mass.max() for mass in masses)
@@ -230,6 +232,7 @@ def plot_flow(match: Match, cycle: float | None = None) -> Figure:
     -------
     matplotlib.figure.Figure
     """
+    check_match(match)
     flow = match.flow(cycle)
     lengths = np.hypot(flow.displacement[..., 0], flow.displacement[..., 1])
     known = lengths[flow.valid] if flow.valid.any() else lengths
@@ -257,6 +260,7 @@ def plot_warp(match: Match) -> Figure:
     -------
     matplotlib.figure.Figure
     """
+    check_match(match)
     warped = match.warp(onto="target")
     figure, panels = _panels(match.source.size, match.target.size, match.target.size)
     draw_photo(panels[0], match.source)
@@ -284,6 +288,8 @@ def plot_features(pair: PairFeatures, alpha: dict[str, float] | None = None) -> 
     -------
     matplotlib.figure.Figure
     """
+    if not hasattr(pair, "layers"):
+        raise InputError(f"pair: is a {type(pair).__name__}; give matcher.pair_features(a, b)")
     names = pair.layers.names
     weights = dict.fromkeys(names, 1.0) if alpha is None else alpha
     if missing := [name for name in names if name not in weights]:
@@ -402,6 +408,7 @@ def _name_layers(axes: Any, names: list[str]) -> None:
 def _table(alphas: Any) -> tuple[list[str], list[float | None], np.ndarray]:
     """Return the layers' names, the etas in order and the weights, shape (etas, layers)."""
     if not isinstance(alphas, Mapping):
+        check_match(alphas)
         alphas = alphas.alpha
     if not alphas:
         raise InputError("alphas: are of no layer; give one weight or more")

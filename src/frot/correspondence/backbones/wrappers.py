@@ -202,6 +202,10 @@ class NoisyBackbone(Wrapper):
         count = check_count(count, "count")
         self.seed = check_seed(random_state, "random_state")
         self.kind = check_choice(kind, "kind", ("noise", "place"))
+        if not hasattr(backbone, "layers"):
+            raise InputError(
+                f"backbone: is a {type(backbone).__name__}; give what resolve_backbone returns"
+            )
         self.real: tuple[str, ...] = tuple(backbone.layers)
         self.noise: tuple[str, ...] = tuple(f"{kind}_{k}" for k in range(count))
         if taken := set(self.real) & set(self.noise):

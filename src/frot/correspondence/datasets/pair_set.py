@@ -19,6 +19,7 @@ from frot._base.errors import InputError, require
 from frot._base.fingerprint import fingerprint
 from frot._base.names import quote_some
 from frot._base.text import read_rows as csv_rows
+from frot._base.validate import check_count
 from frot.datasets.catalogue import folders
 
 
@@ -151,6 +152,8 @@ class PairSet:
 
         Pairs come class by class, so that a few should be spread over all classes.
         """
+        if limit is not None:
+            limit = check_count(limit, "limit", least=0)
         if limit is None or limit >= len(self):
             return self
         if limit < 1:

@@ -499,7 +499,7 @@ def load_pairs(
 
 def find_source(name: str) -> Source:
     """Return the data set of that name, or refuse it."""
-    if name not in SOURCES:
+    if not isinstance(name, str) or name not in SOURCES:
         raise InputError(
             f"name={name!r} is not a set of pairs; give one of {quote_some(PAIR_SETS)}"
         )

@@ -105,6 +105,9 @@ def evaluate(
     matchers = matcher if isinstance(matcher, Mapping) else {"": matcher}
     if not matchers:
         raise InputError("matcher: has no matchers; give one or more by name")
+    for one in matchers.values():
+        if not callable(one):
+            raise InputError(f"matcher: a {type(one).__name__} cannot match; give a Matcher")
     about = describe(pairs, matchers)
     with open_store(store, about, resume) as kept:
         known = read_records(kept)

@@ -262,6 +262,10 @@ def result_table(
     InputError
         If they are of different data sets, or nothing was matched.
     """
+    if not isinstance(evaluations, Mapping):
+        raise InputError(
+            f"evaluations: is a {type(evaluations).__name__}; give a dict of evaluations by name"
+        )
     if not evaluations:
         raise InputError("evaluations: are none; give one or more")
     first = next(iter(evaluations.values()))

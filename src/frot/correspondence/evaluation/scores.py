@@ -185,7 +185,10 @@ def outline_mask(outline: Any, h: int, w: int) -> np.ndarray:
 
 def _hits(errors: Sequence[Any], threshold: float) -> tuple[np.ndarray, np.ndarray]:
     refuse_masked(errors, "errors")
-    arrays = [np.asarray(one, dtype=float) for one in errors]
+    try:
+        arrays = [np.asarray(one, dtype=float) for one in errors]
+    except (TypeError, ValueError):
+        arrays = []
     if not arrays or any(one.ndim != 1 or not len(one) for one in arrays):
         raise InputError("errors: has to be one or more arrays of one or more errors each")
     # A point at the threshold is right; rounding of the distance must not make it wrong.
