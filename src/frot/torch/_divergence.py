@@ -84,7 +84,7 @@ class Divergence:
         Their divergence from the prior.
     terms : tuple of three SolvedAt
     step : tensor of shape (B, 1)
-        Length of the last step on the weights.
+        Length of the last mirror step on the weights.
     off : tensor of shape (B,)
         Relative error of the gradient by the points, estimated.
     steps : int
@@ -179,7 +179,9 @@ def _solve(asked: Three, before: Divergence | None) -> Divergence:
     )
     kl = torch.special.xlogy(state.alpha, state.alpha / weights.prior).sum(1)
     terms = (between, of_x, of_y)
-    return Divergence(state.alpha, kl, terms, ascent.step, ascent.off(), ascent.steps)
+    step = ascent.step if ascent.mirror_step is None else ascent.mirror_step
+    terms = (between, of_x, of_y)
+    return Divergence(state.alpha, kl, terms, step, ascent.off(), ascent.steps)
 
 
 def _term(engine: Engine, true: Costs, point: Point, unbalanced: bool) -> SolvedAt:
