@@ -157,7 +157,7 @@ def test_the_samples_of_a_subgroup_have_a_ring():
             for moved in (X, X + 9.0 * block[:, None])
         )
     ]
-    np.testing.assert_allclose(*drawn)
+    np.testing.assert_allclose(drawn[0], drawn[1])
 
 
 def test_bars_have_the_colour_of_the_class():
