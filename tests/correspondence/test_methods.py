@@ -287,3 +287,16 @@ def test_torch_agrees(method):
     theirs = METHODS[method](setting(pair("cpu"), tol=TOL))
     assert theirs.alpha == pytest.approx(ours.alpha, abs=1e-3)
     assert to_numpy(theirs.votes) == pytest.approx(to_numpy(ours.votes), abs=5e-3)
+
+
+def test_a_result_of_one_cost_that_the_method_mixed_itself():
+    def deepest(layers, a, b):
+        alpha = np.eye(len(layers.names))[-1]
+        cost = to_numpy(layers.mixed(alpha))
+        return frot.solve_costs(cost[None], a, b, eps=0.1, normalise_weights=True)
+
+    problem = setting(method=deepest)
+    found = match_cells(problem)
+    assert found.alpha == pytest.approx(problem.equal)
+    assert found.result.status.ok
+    assert found.phi == pytest.approx(to_numpy(problem.layers.costs.inner(found.plan)), rel=1e-5)

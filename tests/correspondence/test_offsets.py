@@ -57,6 +57,18 @@ def test_layers_of_noise_stay_where_they_are():
     assert set(measured_offsets(Noise([(8, -3), (16, 5)])).values()) == {0.0}
 
 
+def test_layers_of_noise_lie_as_those_before_them():
+    class Noisy(Shifted):
+        def extract(self, image):
+            rng = np.random.default_rng(int(1e6 * image.mean()))
+            real = super().extract(image)
+            values = rng.normal(size=(64, *real[0].values.shape[1:]))
+            return [real[0], FeatureMap(self.layers[1], values, real[0].stride, 9)]
+
+    first, second = measured_offsets(Noisy([(8, -3), (8, 0)])).values()
+    assert first == second == pytest.approx(-3, abs=0.8)
+
+
 def test_networks_that_do_not_take_the_images_stay_where_they_are():
     class OneSize(Shifted):
         def extract(self, image):

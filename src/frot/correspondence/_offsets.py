@@ -23,7 +23,9 @@ from frot.correspondence._features import Backbone, FeatureMap
 
 
 def measured_offsets(backbone: Backbone, images: int = 2) -> dict[str, float]:
-    """Return where the first cell of each layer looks, in pixels; 0 where that cannot be told.
+    """Return where the first cell of each layer looks, in pixels.
+
+    Where that cannot be told it is that of the layer of the same stride before it, or else 0.
 
     Layers of one stride behind each other have the mean of theirs while they are within a sixth
     of the stride, so that they share their cells.
@@ -48,9 +50,12 @@ def measured_offsets(backbone: Backbone, images: int = 2) -> dict[str, float]:
         if not alike or strides[first] != stride or abs(alike[-1][first] - offset) > stride / 6:
             alike.append({})
         alike[-1][name] = offset
-    found = dict.fromkeys(strides, 0.0)
-    for group in alike:
-        found |= dict.fromkeys(group, float(np.mean(list(group.values()))))
+    known = {name: float(np.mean(list(group.values()))) for group in alike for name in group}
+    found: dict[str, float] = {}
+    last: dict[float, float] = {}
+    for name, stride in strides.items():
+        # A layer that does not tell lies as the one of its stride before it does.
+        found[name] = last[stride] = known.get(name, last.get(stride, 0.0))
     return found
 
 

@@ -173,7 +173,10 @@ def users_own(problem: MatchProblem) -> Outcome:
     method, layers = problem.settings.method, problem.layers
     found = method(layers, problem.a, problem.b)
     if isinstance(found, Result):
-        return problem.transported(found, found.alpha, found.phi)
+        if len(found.alpha) == len(layers.names):
+            return problem.transported(found, found.alpha, found.phi)
+        # Of one cost, say, that it mixed itself.
+        return problem.transported(found, problem.equal)
     shape = tuple(np.shape(found))
     if shape != (len(problem.a), len(problem.b)):
         raise InputError(
