@@ -256,3 +256,22 @@ def test_a_plan_whose_rows_came_out_too_heavy_is_scaled_down(monkeypatch: pytest
     for part, full in ((left / left.sum(), A), (right, UNEVEN)):
         mixing += left.sum() * float(xlogy(part, part / full).sum())
     assert entropy == pytest.approx(linear + EPS * mixing, rel=1e-9)
+
+
+@pytest.mark.parametrize("eta", [0.0, 0.3])
+def test_the_lower_bound_has_the_margin_and_the_reward_of_the_weights(eta: float):
+    problem = EntropicProblem.of(
+        Home.of(COSTS), A[None], UNEVEN[None], Simplex(eta), EPS, np.full((1, 3), 0.5)
+    )
+    engine = DenseEngine(Stack(COSTS[None]), problem)
+    found = certify(engine, ALPHA, np.array([[0.2, -0.1, 0.05, 0.0, -0.15]]))
+    reward = -eta * float(ALPHA[0] @ np.log(ALPHA[0]))
+    error = float(problem.adversary.reward_error(ALPHA)[0])
+    dual = float(A @ found.f[0] + UNEVEN @ found.g[0])
+    assert dual > 0.1
+    assert (error > 8.0 * UNIT * reward) == (eta > 0.0)
+    assert found.lower[0] == pytest.approx(
+        dual + reward - found.slack[0], abs=UNIT * (dual + reward)
+    )
+    without = certify(engine_of(UNEVEN), ALPHA, np.array([[0.2, -0.1, 0.05, 0.0, -0.15]]))
+    assert found.slack[0] - error == pytest.approx(without.slack[0], rel=1e-9, abs=0.0)
