@@ -298,5 +298,6 @@ def test_a_result_of_one_cost_that_the_method_mixed_itself():
     problem = setting(method=deepest)
     found = match_cells(problem)
     assert found.alpha == pytest.approx(problem.equal)
+    assert found.result is not None
     assert found.result.status.ok
     assert found.phi == pytest.approx(to_numpy(problem.layers.costs.inner(found.plan)), rel=1e-5)
