@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -138,6 +139,25 @@ def test_gradients_are_finite_differences(eta: float):
     ends = [float(loss(x + step * way, y)) for step in (1e-4, -1e-4)]
     exact = (ends[0] - ends[1]) / 2e-4
     assert float((leaf.grad * way).sum()) == pytest.approx(exact, rel=1e-6, abs=1e-7)
+
+
+# Where steps rise by less than is seen of them, and where Newton's from the start do not rise.
+@pytest.mark.parametrize("seed", [0, 1, 26, 41, 72, 110, 173, 201, 221, 269, 289])
+def test_it_gets_as_close_as_asked(seed: int):
+    rng = np.random.default_rng([3, seed])
+    n, m, count = rng.integers(10, 50, 3) // (1, 1, 6)
+    X, Y = (rng.normal(size=(size, count)) * np.exp(rng.normal(size=count)) for size in (n, m))
+    if seed % 3 == 1:
+        X, Y = np.round(X), np.round(Y)
+    elif seed % 3 == 2:
+        X[: n // 2] += 4.0
+    eps, tol = frot.relative(rng.choice([0.005, 0.05, 0.2])), rng.choice([1e-4, 1e-6])
+    eta = frot.relative(rng.choice([0.0, 0.01, 0.1]))
+    loss = FRWDLoss("each", eta, eps, debias=True, gradient_tol=tol)
+    # What misses its tolerance is said in a warning.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loss(torch.tensor(X), torch.tensor(Y))
 
 
 @pytest.mark.parametrize("eta", [0.0, 0.1])
