@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from frot.correspondence import FeatureMap, PairSet, pf_willow
+from frot.correspondence import FeatureMap, PairSet, load_pairs
 from tests.correspondence import generated
 
 STRIDE = 4
@@ -52,4 +52,4 @@ class Planted:
 
 def pairs(root: Path) -> PairSet:
     """Six pairs of three photographs."""
-    return pf_willow(generated.pf_willow(root, ("car(G)",)))
+    return load_pairs("pf-willow", generated.pf_willow(root, ("car(G)",)))

@@ -1,7 +1,4 @@
-from contextlib import nullcontext
-
 import pytest
-import torch
 
 from frot import InputError
 from frot.correspondence import Matcher, TorchBackbone, _device
@@ -19,12 +16,3 @@ def test_a_machine_that_does_not_say_what_it_has(monkeypatch):
     monkeypatch.delattr(_device.os, "sysconf")
     assert _device._memory() == float("inf")
     _device.check_room(10**9, 10**9)
-
-
-def test_what_pytorch_holds_for_later_is_free(monkeypatch):
-    said = {"memory_reserved": 50, "memory_allocated": 20, "mem_get_info": (100, 1000)}
-    for name, value in said.items():
-        monkeypatch.setattr(torch.cuda, name, lambda value=value: value)
-    monkeypatch.setattr(torch.cuda, "device", lambda device: nullcontext())
-    assert _device.free_room("cuda:1") == 130.0
-    assert _device.free_room("cpu") == float("inf")

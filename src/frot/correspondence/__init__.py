@@ -48,7 +48,6 @@ from frot.correspondence.datasets import (
     PAIR_SETS,
     PairSet,
     load_pairs,
-    pf_willow,
 )
 from frot.correspondence.datasets.pair_set import Pair
 from frot.correspondence.evaluation import (
@@ -127,7 +126,6 @@ __all__ = [
     "object_points",
     "pck",
     "pck_difference",
-    "pf_willow",
     "plot_cam",
     "plot_features",
     "plot_flow",

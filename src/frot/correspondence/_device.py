@@ -50,25 +50,6 @@ def needed_room(n: int, m: int, each: int = 40) -> float:
     return float(each * n * m)
 
 
-def free_room(device: Any) -> float:
-    """Return the bytes that are left on a device; infinite on the host, which is asked elsewhere.
-
-    Examples
-    --------
-    >>> free_room("cpu")
-    inf
-    """
-    if not str(device).startswith("cuda"):
-        return float("inf")
-    import torch
-
-    # Older versions of PyTorch take no device without a number.
-    with torch.cuda.device(device):
-        # PyTorch holds what was freed for what comes.
-        held = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
-        return float(torch.cuda.mem_get_info()[0] + held)
-
-
 def check_room(n: int, m: int, memory: float | None = None) -> None:
     """Raise where the cells of two photographs are more than the memory can hold pairs of.
 

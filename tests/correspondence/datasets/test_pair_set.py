@@ -7,14 +7,14 @@ from PIL.PngImagePlugin import PngInfo
 
 from frot import InputError
 from frot.correspondence import read_photo
-from frot.correspondence.datasets import PairSet, load_pairs, pf_willow
+from frot.correspondence.datasets import PairSet, load_pairs
 from frot.correspondence.datasets.pair_set import BrokenAnnotationError, photo_size
 from tests.correspondence import generated
 
 
 @pytest.fixture
 def pairs(tmp_path):
-    return pf_willow(generated.pf_willow(tmp_path / "a"))
+    return load_pairs("pf-willow", generated.pf_willow(tmp_path / "a"))
 
 
 def test_a_few_are_of_every_class(pairs):
@@ -33,7 +33,7 @@ def test_classes_are_chosen_by_name(pairs):
 
 
 def test_the_same_set_elsewhere_is_the_same(pairs, tmp_path):
-    moved = pf_willow(generated.pf_willow(tmp_path / "b"))
+    moved = load_pairs("pf-willow", generated.pf_willow(tmp_path / "b"))
     assert moved.fingerprint == pairs.fingerprint
     assert pairs.only("duck(S)").fingerprint != pairs.fingerprint
     longer = replace(pairs, pairs=(*pairs.pairs[:-1], replace(pairs.pairs[-1], length=1.0)))

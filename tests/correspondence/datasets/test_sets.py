@@ -6,7 +6,7 @@ import pytest
 from scipy.io import loadmat, savemat
 
 from frot import InputError
-from frot.correspondence.datasets import PAIR_SETS, load_pairs, pf_willow
+from frot.correspondence.datasets import PAIR_SETS, load_pairs
 from frot.correspondence.datasets.sets import SOURCES, WILLOW_CLASSES
 from frot.correspondence.evaluation.scores import mask_score, outline_mask
 from frot.datasets.catalogue import folders
@@ -206,7 +206,7 @@ def test_names_and_splits_that_are_none(tmp_path):
 
 
 def test_the_raw_release(tmp_path):
-    pairs = pf_willow(generated.pf_willow(tmp_path))
+    pairs = load_pairs("pf-willow", generated.pf_willow(tmp_path))
     assert pairs.counts == {"car(G)": 6, "duck(S)": 6}
     assert pairs.skipped == ()
     pair = next(p for p in pairs if p.id == "duck(S)/photo_0-photo_2")
@@ -217,9 +217,9 @@ def test_the_raw_release(tmp_path):
 
 
 def test_the_layout_with_a_list(tmp_path):
-    pairs = pf_willow(generated.pf_willow_list(tmp_path))
+    pairs = load_pairs("pf-willow", generated.pf_willow_list(tmp_path))
     assert [pair.id for pair in pairs] == ["car(G)/photo_0-photo_1", "car(G)/photo_1-photo_2"]
-    raw = {pair.id: pair for pair in pf_willow(tmp_path / "PF-dataset-WILLOW")}
+    raw = {pair.id: pair for pair in load_pairs("pf-willow", tmp_path / "PF-dataset-WILLOW")}
     for pair in pairs:
         np.testing.assert_allclose(pair.source_points, raw[pair.id].source_points)
         np.testing.assert_allclose(pair.target_points, raw[pair.id].target_points)
@@ -229,14 +229,14 @@ def test_the_layout_with_a_list(tmp_path):
 
 def test_the_folder_above_will_do(tmp_path):
     generated.pf_willow(tmp_path / "pf-willow" / "PF-dataset-WILLOW")
-    assert len(pf_willow(tmp_path)) == 12
+    assert len(load_pairs("pf-willow", tmp_path)) == 12
 
 
 class TestBrokenWillow:
     """One bad annotation costs its own pairs, and is named."""
 
     def check(self, root, reason, pairs=8):
-        found = pf_willow(root)
+        found = load_pairs("pf-willow", root)
         assert len(found) == pairs
         assert len(found.skipped) == 1
         assert found.skipped[0].startswith("car(G)/photo_1.mat was skipped: ")
@@ -283,7 +283,7 @@ class TestBrokenWillow:
             file.write("a.png,b.png,1\n\n")
             file.write("a.png,b.png" + ",1" * 39 + ",x\n")
             file.write("a.png,b.png" + ",1" * 40 + "\n")
-        pairs = pf_willow(root)
+        pairs = load_pairs("pf-willow", root)
         assert len(pairs) == 2
         assert [text.partition(" of ")[0] for text in pairs.skipped] == [
             "line 4",
@@ -299,23 +299,23 @@ def test_a_missing_set_says_what_was_expected_and_where_it_is(tmp_path, monkeypa
     with pytest.raises(
         InputError, match=r"PF-WILLOW is not in .* car\(G\) .* get it from https://"
     ):
-        pf_willow(tmp_path)
+        load_pairs("pf-willow", tmp_path)
     with pytest.raises(InputError, match=r"root: .*nowhere is not a folder"):
-        pf_willow(tmp_path / "nowhere")
+        load_pairs("pf-willow", tmp_path / "nowhere")
 
 
 def test_what_is_found_without_asking_has_to_be_the_release(tmp_path, monkeypatch):
     generated.pf_willow(tmp_path)
     monkeypatch.setenv("FROT_DATA", str(tmp_path))
     with pytest.raises(InputError, match=r"is not PF-WILLOW as it was released: .* pass root"):
-        pf_willow()
+        load_pairs("pf-willow")
 
 
 def test_the_release_itself():
     places = [place / name for place in folders() for name in ("", *SOURCES["pf-willow"].folders)]
     if not any(place.is_dir() and SOURCES["pf-willow"].is_it(place) for place in places):
         pytest.skip("PF-WILLOW is not there")
-    pairs = pf_willow()
+    pairs = load_pairs("pf-willow")
     assert pairs.counts == dict.fromkeys(WILLOW_CLASSES, 90)
     assert pairs.skipped == ()
     assert all(pair.source_points.shape == (10, 2) for pair in pairs)

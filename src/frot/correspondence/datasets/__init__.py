@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from frot.correspondence.datasets.pair_set import PairSet
-from frot.correspondence.datasets.sets import PAIR_SETS, load_pairs, pf_willow
+from frot.correspondence.datasets.sets import PAIR_SETS, load_pairs
 
-__all__ = ["PAIR_SETS", "PairSet", "load_pairs", "pf_willow"]
+__all__ = ["PAIR_SETS", "PairSet", "load_pairs"]

@@ -324,7 +324,8 @@ WILLOW_LIST = "test_pairs.csv"
 class _PfWillow(Source):
     """Ten points on each of two photographs (Ham et al. 2018).
 
-    A list of pairs, ten x and ten y of both in a row.
+    A list of pairs, ten x and ten y of both in a row. Pixels are counted from one, as MATLAB does;
+    one is subtracted. Classes are named after their folders; the three of cars share photographs.
     """
 
     name = "PF-WILLOW"
@@ -504,34 +505,3 @@ def find_source(name: str) -> Source:
             f"name={name!r} is not a set of pairs; give one of {quote_some(PAIR_SETS)}"
         )
     return SOURCES[name]
-
-
-def pf_willow(root: str | os.PathLike[str] | None = None, split: str = "test") -> PairSet:
-    """Load the 900 ordered pairs of PF-WILLOW, from either of its public layouts.
-
-    The raw release has a folder for each class, with ``<image>.png`` and ``<image>.mat``
-    (``pts_coord``, 2 x 10). The other layout adds ``test_pairs.csv``: two paths, then ten x and
-    ten y of the source and of the target. Both count pixels from one, as MATLAB does; one is
-    subtracted. Classes are named after their folders, of which the three of cars share photographs.
-
-    Parameters
-    ----------
-    root : path, optional
-        The data set's folder, or one above it. Without it: the folder that ``FROT_DATA`` names,
-        folders beside a checkout and the cache; it has to be the release, by its SHA-256.
-    split : {"test"}
-
-    Raises
-    ------
-    InputError
-        If it is not there; the message says what was looked for, and where to get it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> pf_willow(tempfile.mkdtemp())
-    Traceback (most recent call last):
-    ...
-    frot.InputError: PF-WILLOW is not in ...: its folder holds test_pairs.csv with ...
-    """
-    return SOURCES["pf-willow"].load(root, split)
