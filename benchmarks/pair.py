@@ -5,7 +5,9 @@
 n = m = 4,275 cells, 32,576 channels. "plain stack" is the paper's algorithm 2 as it is usually
 written, without a proof: every channel interpolated, every cost stacked, three Frank-Wolfe steps of
 eta = .3 and eps = .1. Ours are `frot.solve_costs` on the layers' own grids, with the proof: the
-same steps, and the optimum at the matcher's default of eta = .6. One thread; peaks of memory are
+same steps, and the optimum at the matcher's default of eta = .6. Ours interpolate the cosines
+between the layers' own cells, the stack interpolates features and takes cosines of these: costs of
+coarse layers, and with them the plans, are not the same. One thread; peaks of memory are
 those of fresh processes, over the maps. On a device without the plain stack, by its own clock.
 """
 
