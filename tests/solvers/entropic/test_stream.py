@@ -104,3 +104,18 @@ def test_far_points_of_one_group_are_swept_as_closely_as_they_pay():
     assert found.status == frot.Status.CONVERGED
     assert found.gap <= 1e-4
     assert found.iterations < 50
+
+
+@pytest.mark.parametrize("seed", [4, 7, 13, 17])
+@pytest.mark.parametrize("eps", [1.0, 0.05])
+def test_outliers_that_nothing_joins(seed: int, eps: float):
+    """A few far points, of other mass on either side: potentials differ by hundreds of eps."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(110, 8)), rng.normal(size=(100, 8))
+    x[:3] += 100.0
+    y[:1] += 100.0
+    options = {"eta": frot.relative(0.05), "eps": frot.relative(eps)}
+    result = frot.solve(x, y, [2] * 4, **options, memory_budget=3e4)
+    assert result.status is Status.CONVERGED
+    kept = frot.solve(x, y, [2] * 4, **options)
+    assert max(kept.lower, result.lower) <= min(kept.upper, result.upper)

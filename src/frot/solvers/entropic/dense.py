@@ -197,7 +197,7 @@ class KernelSweeps(Sweeps):
         g = column_potentials(self.scores, problem, self.outside(f), self.parts)
         self.form(self.inside(g))
         if self.momentum is not None:
-            self.momentum.forget()
+            self.momentum.slow_down()
         return True
 
     def scalings(self) -> tuple[Array, Array]:

@@ -106,6 +106,12 @@ class Momentum:
         """Start reading the rate anew, since what went before tells nothing any more."""
         self._last = self._seen = None
 
+    def slow_down(self) -> None:
+        """Go on plainly, and with a smaller q if rates ask for one again: steps went too far."""
+        self._most = self._pick(self.q > 0.0, 0.9 * self.q, self._most)
+        self.q, self.active = 0.0 * self.q, False
+        self.forget()
+
     def update(self, error: Array, sweeps: int) -> None:
         """Look at the error after so many sweeps."""
         if sweeps < self._sweeps + self.window:
