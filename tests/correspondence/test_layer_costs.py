@@ -115,6 +115,20 @@ def test_the_grid_may_be_that_of_any_layer(pair):
         assert np.allclose(costs.stack(), plain_stack(source, target, layer), atol=4e-5)
 
 
+@pytest.mark.parametrize("layer", [0, 4])
+def test_the_papers_costs_are_cosines_of_interpolated_vectors(pair, layer):
+    source, target, _ = pair
+    costs = LayerPair(tuple(source), tuple(target), layer).paper_costs
+    cells = [maps[layer].grid for maps in (source, target)]
+    for maps, C in zip(zip(source, target, strict=True), costs.stack(), strict=True):
+        F, G = (
+            np.asarray(one.at(grid).values, dtype=float).reshape(one.channels, -1)
+            for one, grid in zip(maps, cells, strict=True)
+        )
+        F, G = (side / np.maximum(np.linalg.norm(side, axis=0), 1e-30) for side in (F, G))
+        assert np.allclose(C, 2.0 - 2.0 * F.T @ G, atol=4e-5)
+
+
 def test_what_rounding_leaves_is_within_its_bounds(pair):
     """Against the same cosines mixed and summed in double precision."""
     source, target, _ = pair

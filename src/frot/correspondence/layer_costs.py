@@ -123,6 +123,13 @@ class Interpolation:
         )
         return cls(home.bring(down), home.bring(across), reach, trivial, met)
 
+    @classmethod
+    def none(cls, cells: Grid, home: Home) -> Interpolation:
+        """From the cells that are matched to themselves."""
+        line = np.arange(cells.h)
+        reach = np.stack([line, line + 1], axis=1)
+        return cls(home.bring(np.eye(cells.h)), home.bring(np.eye(cells.w)), reach, True, 2)
+
     def lines(self, start: int, stop: int) -> tuple[slice, slice]:
         """Return the lines that have the cells start..stop, and the layer's own that these see."""
         wide = self.across.shape[0]
@@ -439,23 +446,68 @@ def end_to_end(
     As if every map was interpolated to the cells: products are formed between the layers' own
     cells and interpolated, which is the same.
     """
-    xp, total = home.xp, None
-    squares: list[Any] = [0.0, 0.0]
-    for one, other in zip(source, target, strict=True):
-        layers = [at_most(layer, grid) for layer, grid in zip((one, other), cells, strict=True)]
-        F, G = (xp.reshape(home.bring(x.values), (x.channels, x.grid.count)) for x in layers)
-        left, right = (
-            Interpolation.of(layer, grid, home) for layer, grid in zip(layers, cells, strict=True)
+    parts = [_products(one, other, cells, home) for one, other in zip(source, target, strict=True)]
+    products, left, right = (sum(part) for part in zip(*parts, strict=True))
+    return _cosines(products, left, right)
+
+
+def costs_of_interpolated(
+    source: Sequence[FeatureMap], target: Sequence[FeatureMap], cells: tuple[Grid, Grid], home: Home
+) -> LayerCosts:
+    r"""Return the paper's costs: 2 - 2 cos of vectors that were interpolated to the cells first.
+
+    Between the centres of coarse cells such vectors are brought to unit length again, where
+    `layer_costs` interpolates the cosines. Every layer has a matrix of its own, (n, m).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> maps = [FeatureMap(str(h), rng.normal(size=(8, h, h)), 16 / h, 1) for h in (4, 2)]
+    >>> cells, home = (maps[0].grid, maps[0].grid), Home.of(np.zeros(1, "f4"))
+    >>> costs = costs_of_interpolated(maps, maps, cells, home)
+    >>> bool(costs.mix(np.array([0.0, 1.0])).diagonal().max() < 1e-6)
+    True
+    """
+    check_maps(source, target)
+    xp, (n, m), layers = home.xp, (grid.count for grid in cells), range(len(source))
+    distances = xp.empty((n, len(source), m), dtype=home.dtype, device=home.device)
+    for layer in layers:
+        distances[:, layer, :] = 1.0 - _cosines(
+            *_products(source[layer], target[layer], cells, home)
         )
-        products = (xp.matrix_transpose(F) @ G)[:, None, :]
-        grids, one_weight = (layers[0].grid, layers[1].grid), xp.ones_like(F[0, :1])
-        level = Level((0,), products, left, right, grids, one_weight)
-        part = level.mix(one_weight, 0, cells[0].count)
-        total = part if total is None else total + part
-        for side, (values, there) in enumerate(((F, left), (G, right))):
-            squares[side] = squares[side] + xp.sum(there.spread(values) ** 2, axis=0)
-    inverse = [1.0 / xp.sqrt(xp.where(x > 0.0, x, 1.0 + x)) for x in squares]
-    return xp.clip(total * inverse[0][:, None] * inverse[1][None, :], -1.0, 1.0)
+    left, right = (Interpolation.none(grid, home) for grid in cells)
+    telling = xp.ones_like(distances[0, :, 0])
+    level = Level(tuple(layers), distances, left, right, cells, telling)
+    return LayerCosts((level,), (n, m), home, (0, n))
+
+
+def _products(
+    one: FeatureMap, other: FeatureMap, cells: tuple[Grid, Grid], home: Home
+) -> tuple[Any, Any, Any]:
+    """Return inner products of a layer's interpolated vectors, (n, m), and their squares.
+
+    Products are formed between the layer's own cells, and interpolated.
+    """
+    xp = home.xp
+    layers = [at_most(layer, grid) for layer, grid in zip((one, other), cells, strict=True)]
+    F, G = (xp.reshape(home.bring(x.values), (x.channels, x.grid.count)) for x in layers)
+    left, right = (
+        Interpolation.of(layer, grid, home) for layer, grid in zip(layers, cells, strict=True)
+    )
+    weight = xp.ones_like(F[0, :1])
+    products = (xp.matrix_transpose(F) @ G)[:, None, :]
+    level = Level((0,), products, left, right, (layers[0].grid, layers[1].grid), weight)
+    squares = [xp.sum(end.spread(x) ** 2, axis=0) for x, end in ((F, left), (G, right))]
+    return level.mix(weight, 0, cells[0].count), squares[0], squares[1]
+
+
+def _cosines(products: Any, left: Any, right: Any) -> Any:
+    """Divide products, which are used up, by the roots of squares; zeros have the cosine 0."""
+    xp = namespace(products)
+    inverse = [1.0 / xp.sqrt(xp.where(x > 0.0, x, 1.0 + x)) for x in (left, right)]
+    products *= inverse[0][:, None]
+    products *= inverse[1][None, :]
+    return xp.clip(products, -1.0, 1.0)
 
 
 def check_maps(source: Sequence[FeatureMap], target: Sequence[FeatureMap]) -> None:

@@ -18,6 +18,7 @@ from frot.correspondence._interpolation import resize
 from frot.correspondence._photo import Photo
 from frot.correspondence.layer_costs import (
     LayerCosts,
+    costs_of_interpolated,
     end_to_end,
     layer_costs,
     vectors_at,
@@ -92,6 +93,11 @@ class LayerPair:
     def costs(self) -> LayerCosts:
         """The layers' costs 2 - 2 cos, which `frot.solve_costs` takes."""
         return layer_costs(self.source, self.target, self.cells, self.home)
+
+    @cached_property
+    def paper_costs(self) -> LayerCosts:
+        """The paper's 2 - 2 cos, of vectors that are interpolated first: a stack, (L, n, m)."""
+        return costs_of_interpolated(self.source, self.target, self.cells, self.home)
 
     @cached_property
     def coherences(self) -> np.ndarray:

@@ -128,16 +128,17 @@ def feature_robust(problem: MatchProblem) -> Outcome:
     given = problem.settings
     # Without eta the adversary takes the worst layer, whatever the prior.
     q = problem.q if given.eta > 0.0 else None
-    eps, solver = given.eps, Entropic(tol=given.tol)
+    layers = problem.layers
+    costs, eps, solver = layers.costs, given.eps, Entropic(tol=given.tol)
     if given.steps:
         # What it leaves in wrong columns rounding puts right.
         oracle = Sinkhorn(eps=given.eps, tol=1e-3)
         # The paper's algorithm 2 stops where it ends: eps is the oracle's, and of no problem.
         eps, solver = 0.0, FrankWolfe(oracle, step="paper", tol=0.0, max_iter=given.steps)
-    layers = problem.layers
+        costs = layers.paper_costs
     return finish(
         lambda: solve_costs(
-            layers.costs, problem.a, problem.b, eta=given.eta, eps=eps, prior=q,
+            costs, problem.a, problem.b, eta=given.eta, eps=eps, prior=q,
             names=layers.names, normalise_weights=True, solver=solver,
         ),
         lambda result: problem.transported(result, result.alpha, result.phi, q),

@@ -123,7 +123,8 @@ class Settings:
     eps : float
         Entropy of the plan, in the same units.
     steps : int
-        Steps of the paper's Frank-Wolfe; 0 solves to `tol` instead.
+        Steps of the paper's Frank-Wolfe, on the paper's costs: cosines of vectors that are
+        interpolated to the cells. 0 solves to `tol`, with the cosines of layers' own cells.
     tol : float
         Relative gap to solve to.
     prior : str or array of shape (L,)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -114,7 +116,7 @@ def test_outliers_that_nothing_joins(seed: int, eps: float):
     x, y = rng.normal(size=(110, 8)), rng.normal(size=(100, 8))
     x[:3] += 100.0
     y[:1] += 100.0
-    options = {"eta": frot.relative(0.05), "eps": frot.relative(eps)}
+    options: Any = {"eta": frot.relative(0.05), "eps": frot.relative(eps)}
     result = frot.solve(x, y, [2] * 4, **options, memory_budget=3e4)
     assert result.status is Status.CONVERGED
     kept = frot.solve(x, y, [2] * 4, **options)
