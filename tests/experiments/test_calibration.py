@@ -103,7 +103,7 @@ def test_the_experiment_has_a_row_a_setting_and_its_claims(tmp_path, monkeypatch
     # No power where nothing differs.
     heads = run.tables[0].header
     assert run.tables[0].rows[0][heads.index("power, permutations, max-T")] == ""
-    assert [len(claim.checks) for claim in run.claims] == [11, 14, 5, 5, 11, 14, 2]
+    assert [len(claim.checks) for claim in run.claims] == [11, 14, 4, 4, 11, 14, 2]
     names = {path.name for path in tmp_path.iterdir()}
     assert names >= {"calibration.png", "calibration.json", "calibration.md"}
 
