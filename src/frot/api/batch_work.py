@@ -17,9 +17,6 @@ from frot.solvers.entropic.dense import DenseEngine
 from frot.solvers.entropic.entropic_problem import EntropicProblem
 from frot.solvers.entropic.point import take
 
-# Members that may be done are proven, and dropped, once they are this share of the work.
-DROP_AT = 0.2
-
 
 class BatchWork:
     """The members' ascents: who is done, with what proof.
@@ -120,7 +117,8 @@ class BatchWork:
                 to_numpy(aim.near(ascent.engine.problem, ascent.point)),
                 done >= self.max_iter,
             )
-            if not (ended or near.sum() > DROP_AT * len(near)):
+            # Members that may be done are proven, and dropped, once they are a fifth of the work.
+            if not (ended or near.sum() > 0.2 * len(near)):
                 continue
             left = ~self._prove(ascent, members, near | ended, done, near)
             if (near & left).any():

@@ -62,9 +62,11 @@ class Entry:
 
 # Digests are of the files' bytes. Only the .npz files are conversions, whose bytes depend on who
 # converted; theirs are of the arrays (see `digest_of_arrays`).
-_ALON = "Alon et al., PNAS 96 (1999) 6745-6750"
-_GOLUB = "Golub et al., Science 286 (1999) 531-537"
-_SINGH = "Singh et al., Cancer Cell 1 (2002) 203-209"
+_PAPERS = {
+    "Alon": "Alon et al., PNAS 96 (1999) 6745-6750",
+    "Golub": "Golub et al., Science 286 (1999) 531-537",
+    "Singh": "Singh et al., Cancer Cell 1 (2002) 203-209",
+}
 _NOT_STATED = "none stated by the source"
 
 
@@ -81,21 +83,21 @@ CATALOGUE: dict[str, Entry] = {
         _mat("colon", "ffcdeba03eb67cec403fa1dc9f827c22a6e2c57786bf3e01dfe1b4b3e25e0a2f"),
         (62, 2000),
         "Colon tissue, values discretised to -2, 0 and 2; by their number -1 are the tumours",
-        _ALON,
+        _PAPERS["Alon"],
         _NOT_STATED,
     ),
     "leukemia": Entry(
         _mat("leukemia", "eb92382fb77c968864cb0a92a2c77acde7f88ba7fe5fd5a64b98184e3a05269d"),
         (72, 7070),
         "Acute leukemia, values discretised to -2, 0 and 2; by their number -1 are ALL, 1 AML",
-        _GOLUB,
+        _PAPERS["Golub"],
         _NOT_STATED,
     ),
     "prostate_ge": Entry(
         _mat("Prostate_GE", "050b598534dbc662f23e30f39b41354b61d02ab8567837bcf9b1091c1c636ab4"),
         (102, 5966),
         "Prostate tissue; by their number 1 are normal, 2 tumours",
-        _SINGH,
+        _PAPERS["Singh"],
         _NOT_STATED,
     ),
     "gli_85": Entry(
@@ -109,21 +111,21 @@ CATALOGUE: dict[str, Entry] = {
         _npz("alon", "0ca1b1c485a48bca886dede2525008402bc27929c4f1f93282740ea9236f3744"),
         (62, 2000),
         "Colon tissue: 40 tumours (t), 22 normal (n); the continuous version of colon",
-        _ALON,
+        _PAPERS["Alon"],
         "MIT (datamicroarray)",
     ),
     "golub": Entry(
         _npz("golub", "627e2a1c91e705e204f2a61545ceed8876081d8c0b5867cfe02dc5f5dfdda9e6"),
         (72, 7129),
         "Acute leukemia: 47 ALL, 25 AML; the continuous version of leukemia",
-        _GOLUB,
+        _PAPERS["Golub"],
         "MIT (datamicroarray)",
     ),
     "singh": Entry(
         _npz("singh", "e887302931206b1186859d06f4fd50b5d14468cc0039065428aff98fb2a5b34b"),
         (102, 12600),
         "Prostate tissue: 52 tumours, 50 normal; the unfiltered version of prostate_ge",
-        _SINGH,
+        _PAPERS["Singh"],
         "MIT (datamicroarray)",
     ),
     "chowdary": Entry(

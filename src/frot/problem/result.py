@@ -672,19 +672,23 @@ def _finite(value: float) -> float | None:
     return float(value) if isfinite(value) else None
 
 
-# What `Result.save` writes, and `frot.load` reads.
-NUMBERS = ("value", "lower", "upper", "mean_cost", "time", "eta", "eps", "p")
-OPTIONAL = ("tol", "fixed_mass")
-PAIRS = ("tau", "totals", "plain")
-TEXTS = ("solver", "penalty", "metric", "normalise", "adversary", "version")
-GROUPS = ("flat", "offsets", "n_features", "listed")
-GROUP_WORDS = ("names", "dropped")
+# What `Result.save` writes, and `frot.load` reads, besides what has a name of its own there.
+SAVED = {
+    "numbers": ("value", "lower", "upper", "mean_cost", "time", "eta", "eps", "p"),
+    "numbers or none": ("tol", "fixed_mass"),
+    "pairs": ("tau", "totals", "plain"),
+    "texts": ("solver", "penalty", "metric", "normalise", "adversary", "version"),
+    "of groups": ("flat", "offsets", "n_features", "listed"),
+    "names of groups": ("names", "dropped"),
+}
 
 
 def arrays_of(result: Result, *, plan: bool = True) -> dict[str, Any]:
     """Return all of a result but `rate` as arrays by name; None for what it has not."""
     host = result.numpy()
     nothing = (None, None)
+    kinds = ("numbers", "numbers or none", "pairs", "texts")
+    fields = [name for kind in kinds for name in SAVED[kind]]
     pairs = {("f", "g"): host.potentials, ("x", "y"): host.points or nothing}
     pairs[("a", "b")] = host.weights or nothing
     arrays: dict[str, Any] = {
@@ -695,7 +699,7 @@ def arrays_of(result: Result, *, plan: bool = True) -> dict[str, Any]:
         "names": _texts(host.names),
         "iterations": host.iterations,
         "history": np.array([astuple(part) for part in host.history]).reshape(-1, 5),
-        **{name: getattr(host, name) for name in (*NUMBERS, *OPTIONAL, *PAIRS, *TEXTS)},
+        **{name: getattr(host, name) for name in fields},
         "plain": result._known(),
         **{name: part for names, pair in pairs.items() for name, part in zip(names, pair)},  # noqa: B905
     }
@@ -722,10 +726,10 @@ def rebuilt(arrays: Mapping[str, np.ndarray], plan: Plan | None = None) -> Resul
         kind: Any = str(arrays["chosen_kind"])
         names = _words(arrays["chosen_names"])
         chosen = Chosen(kind, arrays["chosen_array"], names, arrays.get("chosen_weights"))
-    numbers: dict[str, Any] = {name: float(arrays[name]) for name in NUMBERS}
-    numbers |= {name: float(arrays[name]) for name in OPTIONAL if name in arrays}
-    numbers |= {name: str(arrays[name]) for name in TEXTS}
-    numbers |= {name: tuple(arrays[name].tolist()) for name in PAIRS if name in arrays}
+    numbers: dict[str, Any] = {name: float(arrays[name]) for name in SAVED["numbers"]}
+    numbers |= {name: float(arrays[name]) for name in SAVED["numbers or none"] if name in arrays}
+    numbers |= {name: str(arrays[name]) for name in SAVED["texts"]}
+    numbers |= {name: tuple(arrays[name].tolist()) for name in SAVED["pairs"] if name in arrays}
     return Result(
         **numbers,
         status=Status[str(arrays["status"])],
@@ -745,15 +749,17 @@ def rebuilt(arrays: Mapping[str, np.ndarray], plan: Plan | None = None) -> Resul
 
 def arrays_of_groups(groups: Groups) -> dict[str, Any]:
     """Return groups as arrays by name."""
-    arrays = {f"groups_{name}": getattr(groups, name) for name in GROUPS}
-    return arrays | {f"groups_{name}": _texts(getattr(groups, name)) for name in GROUP_WORDS}
+    arrays = {f"groups_{name}": getattr(groups, name) for name in SAVED["of groups"]}
+    return arrays | {
+        f"groups_{name}": _texts(getattr(groups, name)) for name in SAVED["names of groups"]
+    }
 
 
 def groups_in(arrays: Mapping[str, np.ndarray]) -> Groups:
     """Make the groups that `arrays_of_groups` took apart."""
-    parts: dict[str, Any] = {name: arrays[f"groups_{name}"] for name in GROUPS}
+    parts: dict[str, Any] = {name: arrays[f"groups_{name}"] for name in SAVED["of groups"]}
     parts |= {"n_features": int(parts["n_features"]), "listed": parts["listed"].tolist()}
-    parts |= {name: _words(arrays[f"groups_{name}"]) for name in GROUP_WORDS}
+    parts |= {name: _words(arrays[f"groups_{name}"]) for name in SAVED["names of groups"]}
     return Groups(**parts)
 
 

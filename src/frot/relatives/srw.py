@@ -23,13 +23,9 @@ from frot.relatives.displacement import Displacements
 from frot.relatives.pair import ProvenPlan, check_pair, transport_at
 from frot.solvers.drive import Callback, Offer, drive, first_bounds
 
-# Steps between two transports at the average of the adversary's answers.
-AVERAGE_EVERY = 10
 # How much later steps count more in averages, by the power of their number that is one less: on
 # hypercubes 2 takes 17 to 19 steps and 4 takes 7 or 8, and on noise the gap is a tenth larger.
 RECENT = 4.0
-# Directions that weigh less than this are not reported.
-NEGLIGIBLE = 1e-9
 
 
 @second_names
@@ -195,7 +191,7 @@ class _Ascent:
             average = Plan(mean_plan, copy=False)
             leading = moments.leading(average, k, mean_V, averaged=step)
             upper = Upper(leading.bound, leading.value, average, np.array([leading.value]))
-            if step % AVERAGE_EVERY == AVERAGE_EVERY - 1:
+            if step % 10 == 9:
                 # Where the steps go to and fro, their average is nearer to the optimum.
                 central = self._transport(*project_fantope(mean_omega, k)).lower
                 lower = central if central.bound > lower.bound else lower
@@ -230,7 +226,8 @@ class _Ascent:
     def describe(self, result: Result, seconds: float) -> Result:
         """Say which directions were chosen, in the features that came in."""
         moments = self.moments
-        used = self.weights > NEGLIGIBLE
+        # What rounding leaves in a direction is no choice.
+        used = self.weights > 1e-9
         weights, directions = self.weights[used], self.directions[:, used]
         X, Y = moments.X @ directions, moments.Y @ directions
         each = Points.of(X, Y, Groups.each(len(weights)))

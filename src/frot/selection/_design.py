@@ -10,12 +10,6 @@ import numpy as np
 from frot._base.contract import refuse_masked
 from frot._base.errors import DataWarning, InputError, warn_caller
 
-CONFOUNDED = (
-    "block: every block holds a single class, so that what differs between classes cannot be told "
-    "from what differs between blocks; if rows are cells of donors, average the cells of a donor "
-    "first, X.groupby(donor).mean(), and compare donors without block"
-)
-
 
 @dataclass(frozen=True, eq=False)
 class Contrast:
@@ -124,7 +118,11 @@ def contrast_of(
     is_first = codes[rows] == first
     _, own_block = np.unique(block[rows], return_inverse=True)
     if not held_together(is_first, own_block).any():
-        raise InputError(CONFOUNDED)
+        raise InputError(
+            "block: every block holds a single class, so that what differs between classes cannot "
+            "be told from what differs between blocks; if rows are cells of donors, average the "
+            "cells of a donor first, X.groupby(donor).mean(), and compare donors without block"
+        )
     other = None if second is None else classes[second]
     return Contrast(classes[first], other, rows, is_first, own_block)
 

@@ -28,11 +28,6 @@ from frot.selection._set_statistics import (
     standardise,
 )
 
-# Two thirds of what a set has beyond noise must go one way for it to be up, or down.
-ONE_WAY = 1.0 / 3.0
-# Half of a leading edge in that of a better set makes a set redundant.
-REDUNDANT = 0.5
-
 
 @dataclass(frozen=True, eq=False)
 class PathwayTest:
@@ -155,7 +150,7 @@ class PathwayTest:
         for rank in range(1, len(order)):
             better = shares[order[rank], order[:rank]]
             best = int(better.argmax())
-            name = self.names[order[best]] if better[best] >= REDUNDANT else ""
+            name = self.names[order[best]] if better[best] >= 0.5 else ""
             result[order[rank]] = (name, float(better[best]))
         return result
 
@@ -343,7 +338,8 @@ def _directions(
 
 
 def _higher(contrast: Contrast, direction: float) -> str:
-    if abs(direction) < ONE_WAY:
+    # Two thirds of what a set has beyond noise must go one way for it to be up, or down.
+    if abs(direction) < 1.0 / 3.0:
         return "mixed"
     if direction > 0.0:
         return str(contrast.first)

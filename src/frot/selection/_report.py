@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 # Rows of the table, and comparisons that are drawn: a page of more would be too large to send.
 MAX_ROWS, MAX_DRAWN = 100, 10
-# Classes whose means are columns; of more the table would be wider than a screen.
-MAX_MEANS = 2
 # Colours of pictures that have no colour map, so that pages stay small.
 FEW = 256
 
@@ -305,7 +303,8 @@ def ranking(selector: FROTSelector) -> PageTable:
     add("p", "p", ".2g", first="ascending")
     add("q", "q", ".2g", first="ascending")
     add("max-T p", "p_max", ".2g", first="ascending")
-    if len(selector.classes_) <= MAX_MEANS:
+    # The means of more classes would make the table wider than a screen.
+    if len(selector.classes_) <= 2:
         for name in [name for name in table if name.startswith("mean_")]:
             add(f"mean {shorten(name[5:], 12)}", name, ".4g")
     add("form q", "q_form", ".2g", first="ascending")

@@ -16,9 +16,15 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
 _ATEN = torch.ops.aten
-_SUMS = (_ATEN.add.Tensor, _ATEN.add_.Tensor)
-_MAX_POOLS = (_ATEN.max_pool2d_with_indices.default, _ATEN.max_pool2d.default)
-_MEANS = (_ATEN.mean.dim, _ATEN._adaptive_avg_pool2d.default, _ATEN.avg_pool2d.default)
+_KINDS = {
+    _ATEN.add.Tensor: "sum",
+    _ATEN.add_.Tensor: "sum",
+    _ATEN.max_pool2d_with_indices.default: "max pool",
+    _ATEN.max_pool2d.default: "max pool",
+    _ATEN.mean.dim: "mean",
+    _ATEN._adaptive_avg_pool2d.default: "mean",
+    _ATEN.avg_pool2d.default: "mean",
+}
 # Where the matrix is among the arguments, and what it is applied to; in the first two as (in, out).
 _MATRICES = {
     _ATEN.addmm.default: (1, 2, True),
@@ -106,11 +112,12 @@ class Watch(TorchDispatchMode):
             self.maps += result.ndim == 4 and result.shape[2:].numel() > 1
         if self._keep is None:
             self._follow(func, args, result)
-        if func in _SUMS and _alike(args):
+        kind = _KINDS.get(func)
+        if kind == "sum" and _alike(args):
             self._add(args, result)
-        elif func in _MAX_POOLS:
+        elif kind == "max pool":
             self.pools.append(self._found(len(self.pools), self.copy(next(tensors(result)))))
-        elif func in _MEANS and args[0].ndim == 4 and result.numel() == args[0].shape[1]:
+        elif kind == "mean" and args[0].ndim == 4 and result.numel() == args[0].shape[1]:
             self.averaged.append(self._found(len(self.averaged), args[0]))
         elif func in _MATRICES:
             given, matrix, turned = _MATRICES[func]
@@ -150,7 +157,7 @@ class Watch(TorchDispatchMode):
         windows: Sequence[int] = ()
         if func is _ATEN.convolution.default and not args[6]:
             windows = [(k - 1) * gap for k, gap in zip(args[1].shape[2:], args[5], strict=True)]
-        elif func in _MAX_POOLS or func is _ATEN.avg_pool2d.default:
+        elif _KINDS.get(func) == "max pool" or func is _ATEN.avg_pool2d.default:
             windows = [k - 1 for k in args[1]]
         if windows and args[0].ndim == 4:
             self._field += max(windows) * self._stride(args[0])
