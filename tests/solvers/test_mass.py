@@ -82,6 +82,13 @@ def test_with_eta_dual_and_primal_meet(seed: int, share: float) -> None:
     assert res.gap <= 1e-8
 
 
+def test_all_of_weights_whose_sum_was_nearly_one():
+    stack, a, b = drawn(12)
+    a, b = a / a.sum() * (1.0 + 6e-7), b / b.sum() * 2.0
+    res = frot.solve_costs(stack, a, b, mass=float(a.sum()))
+    assert res.mass == pytest.approx(1.0, rel=1e-12)
+
+
 @pytest.mark.parametrize("solver", ["exact", "linear_program", "frank_wolfe", "cutting_set"])
 @pytest.mark.parametrize("signed", [False, True])
 def test_all_solvers_agree(solver: str, signed: bool) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from frot._base.errors import InputError, brief
 from frot._base.validate import (
+    MASS_TOLERANCE,
     SMALLEST_MASS,
     check_choice,
     check_flag,
@@ -180,7 +181,8 @@ def check_mass(mass: Any, a: np.ndarray, b: np.ndarray) -> float:
     """
     mass = check_number(mass, "mass", strict=True)
     most = min(fsum(a.tolist()), fsum(b.tolist()))
-    if mass > most * (1.0 + MASS_SLACK):
+    # Weights whose sum is as close to one were divided by it.
+    if mass > most * (1.0 + MASS_TOLERANCE):
         raise InputError(
             f"mass: {mass:.9g} is more than the {most:.9g} of the lighter side; pass at most that"
         )
