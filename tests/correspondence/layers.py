@@ -31,10 +31,21 @@ def plain_stack(source, target, grid_of=0) -> np.ndarray:
     return np.stack([_plain_cost(*pair, *sizes) for pair in zip(source, target, strict=True)])
 
 
-def _plain_cost(one, other, size, other_size) -> np.ndarray:
-    def resized(values, size):
-        return functional.interpolate(values, tuple(size), mode="bilinear", align_corners=True)
+def papers_stack(source, target, grid_of=0) -> np.ndarray:
+    """Cosines of vectors that are interpolated to the cells first: (L, n, m)."""
+    sides = []
+    for maps in (source, target):
+        size = maps[grid_of].values.shape[1:]
+        values = (torch.tensor(np.asarray(x.values), dtype=torch.float64)[None] for x in maps)
+        sides.append([functional.normalize(resized(x, size)[0].flatten(1), dim=0) for x in values])
+    return np.stack([(2.0 - 2.0 * F.T @ G).numpy() for F, G in zip(*sides, strict=True)])
 
+
+def resized(values, size):
+    return functional.interpolate(values, tuple(size), mode="bilinear", align_corners=True)
+
+
+def _plain_cost(one, other, size, other_size) -> np.ndarray:
     def unit(layer, size):
         values = torch.tensor(np.asarray(layer.values), dtype=torch.float64)[None]
         if layer.grid.count > size[0] * size[1]:

@@ -14,7 +14,7 @@ from frot.correspondence._features import FeatureMap
 from frot.correspondence.layers import LayerPair
 from frot.correspondence.methods import MatchProblem, hpf, match_cells, scot
 from frot.correspondence.settings import Settings
-from tests.correspondence.layers import SOURCE, TARGET, plain_stack, random_maps
+from tests.correspondence.layers import SOURCE, TARGET, papers_stack, plain_stack, random_maps
 from tests.correspondence.test_layers import upsampled
 
 METHODS: Any = methods.METHODS
@@ -64,7 +64,7 @@ def l1(one, other):
 def test_the_papers_three_steps():
     given = setting(steps=3, prior="uniform")
     found = METHODS["frot"](given)
-    C, a, b = plain_stack(given.layers.source, given.layers.target), given.a, given.b
+    C, a, b = papers_stack(given.layers.source, given.layers.target), given.a, given.b
     plan = np.outer(a, b)
     for t in range(3):
         alpha = np.exp((C * plan).sum(axis=(1, 2)) / 0.3)
@@ -95,7 +95,7 @@ def test_the_papers_steps_are_proven_too():
     proven = METHODS["frot"](setting(prior="uniform", steps=3)).result
     assert proven.status is frot.Status.MAX_ITER
     assert proven.iterations == 3
-    C = plain_stack(pair().source, pair().target)
+    C = papers_stack(pair().source, pair().target)
     given = setting()
     best = frot.solve_costs(C, given.a, given.b, eta=0.3)
     assert proven.lower <= best.value <= proven.upper
