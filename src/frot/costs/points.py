@@ -137,7 +137,7 @@ class Points(Costs):
         return self.y if self.centre is None else self.y - self.centre
 
     def _pieces(self, columns: Any = None, room: int = 0) -> Iterator[tuple[Any, Array, Array]]:
-        """Yield features, as an index, and the centred points of both sides in these.
+        """Yield features, as an index, and the centred points of both sides in these, to be read.
 
         All features, or some `columns`: whole where a problem has few points, or on a device, and
         otherwise in blocks of an eighth of the points' bytes, or of `room` if that is more.
@@ -149,11 +149,21 @@ class Points(Costs):
             yield some, self.X[..., some], self.Y[..., some]
             return
         budget = max(size // 8, CACHE_BYTES, room)
-        for part in blocks(d if columns is None else len(columns), size // d, budget):
+        parts = blocks(d if columns is None else len(columns), size // d, budget)
+        # One piece of memory for all blocks: several would go back to the system after each.
+        width = parts[0].stop if parts else 0
+        scratch = np.empty((len(self.x) + len(self.y), width)) if self._alone else None
+        for part in parts:
             some = part if columns is None else columns[part]
             X, Y = self.x[..., some], self.y[..., some]
             if self.centre is not None:
-                X, Y = X - self.centre[some], Y - self.centre[some]
+                centre = self.centre[some]
+                if scratch is None:
+                    X, Y = X - centre, Y - centre
+                else:
+                    both = scratch[:, : len(centre)]
+                    X = np.subtract(X, centre, out=both[: len(X)])
+                    Y = np.subtract(Y, centre, out=both[len(X) :])
             yield some, X, Y
 
     def _in_use(self, weights: Array) -> Any:
