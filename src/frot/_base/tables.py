@@ -22,7 +22,7 @@ from frot._base.dialect import dialect_of, is_number, with_point
 from frot._base.errors import DataWarning, InputError, brief, require, warn_caller
 from frot._base.files import check_path
 from frot._base.names import first_repeated, quote_some
-from frot._base.text import Row, kind_of, read_rows
+from frot._base.text import Row, check_kind, read_rows
 
 TEXT = tuple(f"{kind}{gz}" for gz in ("", ".gz") for kind in (".csv", ".tsv", ".txt"))
 KINDS = (*TEXT, ".xlsx", ".xlsm", ".npy", ".npz", ".parquet")
@@ -99,14 +99,7 @@ def read_table(path: str | os.PathLike[str]) -> Table:
     (('height', 'weight'), [[1.8, 75.0], [1.6, 60.0]])
     """
     path = check_path(path)
-    kind = kind_of(path)
-    if kind not in KINDS:
-        raise InputError(
-            f"{path} has an unknown suffix {brief(kind)}; known are {', '.join(KINDS)}"
-        )
-    if not path.is_file():
-        reason = "is a folder" if path.is_dir() else "does not exist"
-        raise InputError(f"{path} {reason}; give the path of a file")
+    kind = check_kind(path, KINDS)
     if kind == ".npy":
         with numpy_errors(path):
             array = np.load(path, allow_pickle=False)
@@ -220,8 +213,8 @@ def _read_text(path: Path) -> Table:
     return _table(values, names, ids, path)
 
 
-def _read_sheet(path: Path) -> Table:
-    """Read points from the first sheet of an Excel file; it may have empty rows and columns."""
+def first_sheet(path: Path) -> Any:
+    """Return the cells of an Excel file's first sheet as a DataFrame, without empty lines."""
     pandas: Any = require("pandas", "tables")
     require("openpyxl", "tables")
     try:
@@ -236,7 +229,12 @@ def _read_sheet(path: Path) -> Table:
             f"{path} has {len(sheets)} sheets; the first, {brief(sheets[0])}, is read",
             category=DataWarning,
         )
-    frame = frame.dropna(axis=0, how="all").dropna(axis=1, how="all").fillna("")
+    return frame.dropna(axis=0, how="all").dropna(axis=1, how="all")
+
+
+def _read_sheet(path: Path) -> Table:
+    """Read points from the first sheet of an Excel file; it may have empty rows and columns."""
+    frame = first_sheet(path).fillna("")
     rows = [(line + 1, list(map(str, row))) for line, *row in frame.itertuples()]
     has_header, has_ids = _layout([row for _, row in rows], path)
     names, body = rows[0][1] if has_header else None, rows[has_header:]

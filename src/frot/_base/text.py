@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import gzip
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from frot._base.errors import InputError
+from frot._base.errors import InputError, brief
 
 Row = tuple[int, list[str]]
 
@@ -25,6 +25,19 @@ def kind_of(path: Path) -> str:
     """
     suffixes = [suffix.lower() for suffix in path.suffixes]
     return "".join(suffixes[-2:]) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
+
+
+def check_kind(path: Path, known: Collection[str]) -> str:
+    """Return what a file is; refuse one that is not there, or of a kind that is not known."""
+    kind = kind_of(path)
+    if kind not in known:
+        raise InputError(
+            f"{path} has an unknown suffix {brief(kind)}; known are {', '.join(known)}"
+        )
+    if not path.is_file():
+        reason = "is a folder" if path.is_dir() else "does not exist"
+        raise InputError(f"{path} {reason}; give the path of a file")
+    return kind
 
 
 @contextmanager

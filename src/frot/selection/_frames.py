@@ -10,23 +10,13 @@ import numpy as np
 import pandas as pd
 
 from frot._base.dialect import dialect_of, with_point
-from frot._base.errors import DataWarning, InputError, brief, require, warn_caller
-from frot._base.text import kind_of, read_rows
+from frot._base.errors import InputError, brief
+from frot._base.tables import first_sheet
+from frot._base.text import check_kind, kind_of, read_rows
 
 TEXT = tuple(f"{kind}{gz}" for gz in ("", ".gz") for kind in (".csv", ".tsv", ".txt", ".gct"))
 SHEETS = (".xlsx", ".xlsm")
 KNOWN = (*TEXT, *SHEETS, ".parquet")
-
-
-def check_kind(path: Path, known: Collection[str]) -> None:
-    """Refuse a file that is not there, or of a kind that cannot be read."""
-    if kind_of(path) not in known:
-        raise InputError(
-            f"{path} has an unknown suffix {brief(kind_of(path))}; known are {', '.join(known)}"
-        )
-    if not path.is_file():
-        reason = "is a folder" if path.is_dir() else "does not exist"
-        raise InputError(f"{path} {reason}; give the path of a file")
 
 
 def read_frame(path: Path, as_text: Collection[str] | None = ()) -> pd.DataFrame:
@@ -35,8 +25,7 @@ def read_frame(path: Path, as_text: Collection[str] | None = ()) -> pd.DataFrame
     Names of columns are as they are in the file, and may repeat. Empty cells, NA, NaN and #N/A are
     missing. The preamble of a .gct file, and its columns that describe rows, are left out.
     """
-    check_kind(path, KNOWN)
-    kind = kind_of(path)
+    kind = check_kind(path, KNOWN)
     try:
         if kind == ".parquet":
             frame = pd.read_parquet(path)
@@ -114,16 +103,7 @@ def _skip_preamble(rows: Any, path: Path) -> int:
 
 
 def _read_sheet(path: Path) -> pd.DataFrame:
-    require("openpyxl", "tables")
-    with pd.ExcelFile(path, engine="openpyxl") as book:
-        if len(book.sheet_names) > 1:
-            warn_caller(
-                f"{path} has {len(book.sheet_names)} sheets; the first, "
-                f"{brief(str(book.sheet_names[0]))}, is read",
-                category=DataWarning,
-            )
-        frame = pd.read_excel(book, header=None, dtype=object)
-    frame = frame.dropna(axis=0, how="all").dropna(axis=1, how="all")
+    frame = first_sheet(path)
     names = ["" if name != name else name for name in frame.iloc[0]] if len(frame) else []
     frame = frame.iloc[1:].reset_index(drop=True)
     frame.columns = names

@@ -18,7 +18,7 @@ from scipy import sparse
 from frot._base.errors import InputError, brief, require
 from frot._base.files import check_path
 from frot._base.names import quote_some
-from frot._base.text import kind_of
+from frot._base.text import check_kind, kind_of
 from frot._base.validate import check_flag
 from frot.groups.groups import Groups
 from frot.selection._annotated import values_of
@@ -26,7 +26,6 @@ from frot.selection._doubts import largest_count, looks_like_metadata, mention, 
 from frot.selection._frames import (
     KNOWN,
     as_labels,
-    check_kind,
     has_numbers,
     numbers_of,
     read_frame,
